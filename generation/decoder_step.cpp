@@ -223,6 +223,7 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
     }
     outputs.push_back(memory->at_least(on, plan.outputs[o].bytes));
   }
+  on.synchronize();  // the run may use another stream than the uploads
   try {
     // Each number of ids has its own plan, which runs once: a graph would not pay.
     const auto runner = planned->make_runner(graph_policy::off);

@@ -26,8 +26,9 @@ std::optional<value> alias_source(const instruction& i) {
   value input = i.inputs()[0];
   const shape& from = input.type();
   const shape& to = i.outputs()[0];
+  if (i.op().is<reshape>()) return input;
   if (!from.is_static() || !to.is_static()) return std::nullopt;
-  bool same_bytes = i.op().is<reshape>();
+  bool same_bytes = false;
   if (const auto* op = i.op().get_if<transpose>()) same_bytes = moves_only_unit_dims(*op, from);
   if (i.op().is<broadcast>()) same_bytes = from.element_count() == to.element_count();
   return same_bytes ? std::optional(input) : std::nullopt;

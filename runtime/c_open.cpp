@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ir/container/container.hpp"
+#include "ir/native_program.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/compiler_library.hpp"
 
@@ -61,7 +62,7 @@ open_result open_file(const char* path, const kiln_open_options& options) {
   const model_request request = request_of(path, options);
   program source = read_program(request.file, consent_of(request));
   model_interface described = interface_of(source);
-  if (!is_native(source)) return {std::move(described), load_compiler().open(std::move(source), request)};
+  if (!has_native_kernels_only(source)) return {std::move(described), load_compiler().open(std::move(source), request)};
   if (request.tuning != KILN_TUNING_OFF)
     throw error(error_kind::unsupported,
                 request.file.string() + ": native kernels are not tuned; open the portable file, or with tuning off");

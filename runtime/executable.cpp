@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 
 #include "ir/invalid_shape.hpp"
+#include "runtime/arena_pool.hpp"
 #include "runtime/graph/replay.hpp"
 #include "runtime/io_buffers.hpp"
 #include "runtime/plan_runner.hpp"
@@ -64,7 +66,7 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
     : plan_(std::move(what)),
       device_(&target),
-      arena_(target.allocate(plan_->arena_bytes)),
+      arena_(target.allocate(plan_->arenas ? 0 : plan_->arena_bytes)),
       zeroed_(target.allocate(plan_->zeroed_bytes)),
       stream_(target.make_stream()),
       own_stream_(target.own_stream()),
@@ -144,6 +146,8 @@ void executable::run(execution_context& context, std::span<const input_span> inp
     context.last_stream_ = nullptr;
     return {stream, false};
   };
+  std::optional<borrowed_block> arena;
+  if (plan_->arenas) context.pointers_.move_arena(arena.emplace(*plan_->arenas, plan_->arena_bytes).data());
   context.replay_->run_waited(choose, [&](graph_run& graphs, device_stream& stream) {
     finish_always(*device_, stream, [&] { enqueue(context, stream, &graphs, nullptr); });
   });
@@ -190,12 +194,14 @@ void executable::settle(execution_context& context, std::span<const input_span> 
 void executable::run_timed(execution_context& context, std::span<const input_span> inputs,
                            std::span<const output_span> outputs, run_profile& profile) const {
   bind(context, inputs, outputs);
-  profile.instructions.resize(plan_->instructions.size());
+  profile.instructions.resize(plan_->instructions().size());
   if (!context.timer_) context.timer_ = std::make_unique<step_timer>(*device_);
   context.timer_->start(profile);
   device_stream& stream = context.replay_->may_replay() ? *context.own_stream_ : *context.stream_;
   if (context.last_stream_) device_->wait(&stream, *context.last_run_);
   context.last_stream_ = nullptr;
+  std::optional<borrowed_block> arena;
+  if (plan_->arenas) context.pointers_.move_arena(arena.emplace(*plan_->arenas, plan_->arena_bytes).data());
   auto begin = clock::now();
   finish_always(*device_, stream, [&] { enqueue(context, stream, nullptr, context.timer_.get()); });
   profile.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin).count();

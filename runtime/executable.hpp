@@ -31,7 +31,8 @@ class execution_context {
   execution_context(execution_context&&) noexcept;
   execution_context& operator=(execution_context&&) = delete;
 
-  // Device memory for all intermediate values. Its contents are meaningless between runs.
+  // Device memory for all intermediate values; empty if the plan's runs share arenas. Its contents are meaningless
+  // between runs.
   std::span<std::byte> arena() const { return {arena_.data(), arena_.size()}; }
   // The stream of the runs that are not given one.
   device_stream& stream() const { return *stream_; }
@@ -89,7 +90,7 @@ class executable {
   void run_timed(execution_context& context, std::span<const input_span> inputs, std::span<const output_span> outputs,
                  run_profile& profile) const;
 
-  // Throws error{usage} naming the input whose type or dims differ from the plan's.
+  // Throws error{invalid_shape} naming the input whose type or dims differ from the plan's.
   void check_inputs(std::span<const shape> types) const;
 
   // Calls check_inputs and run with a temporary context and temporary tensors, for tools and tests. `report` describes

@@ -1,8 +1,16 @@
 #include "runtime/io_buffers.hpp"
 
+#include <utility>
+
 #include "ir/ops/bounded.hpp"
+#include "runtime/arena.hpp"
 
 namespace kiln {
+namespace {
+
+std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+
+}  // namespace
 
 io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.target()) {
   auto make = [&](std::size_t bytes) {
@@ -13,6 +21,19 @@ io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.ta
   for (const plan_port& port : plan_->outputs) outputs_.push_back(make(port.bytes));
 }
 
+io_buffers::io_buffers(const executable& of, std::byte* block) : plan_(&of.plan()), device_(&of.target()) {
+  auto place = [&](std::size_t bytes) { return std::span(std::exchange(block, block + rounded(bytes)), bytes); };
+  for (const plan_port& port : plan_->inputs) inputs_.push_back(place(port.bytes));
+  for (const plan_port& port : plan_->outputs) outputs_.push_back(place(port.bytes));
+}
+
+std::size_t io_buffers::bytes_of(const executable& of) {
+  std::size_t bytes = 0;
+  for (const plan_port& port : of.plan().inputs) bytes += rounded(port.bytes);
+  for (const plan_port& port : of.plan().outputs) bytes += rounded(port.bytes);
+  return bytes;
+}
+
 void io_buffers::upload(std::span<const literal> inputs) {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     device_->upload(const_cast<std::byte*>(inputs_[i].data()), inputs[i].bytes().data(), inputs_[i].size());
@@ -20,10 +41,9 @@ void io_buffers::upload(std::span<const literal> inputs) {
 }
 
 void io_buffers::swap(std::size_t output, std::size_t input) {
-  std::size_t a = inputs_.size() + output;  // index in memory_
-  std::swap(memory_[a], memory_[input]);
-  inputs_[input] = {memory_[input].data(), inputs_[input].size()};
-  outputs_[output] = {memory_[a].data(), outputs_[output].size()};
+  const executable::input_span was = inputs_[input];
+  inputs_[input] = outputs_[output];
+  outputs_[output] = {const_cast<std::byte*>(was.data()), was.size()};
 }
 
 std::vector<literal> io_buffers::download() const {

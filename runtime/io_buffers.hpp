@@ -12,6 +12,9 @@ namespace kiln {
 class io_buffers {
  public:
   explicit io_buffers(const executable& of);
+  // With all tensors in one block of at least bytes_of(of) bytes, which must outlive this object.
+  io_buffers(const executable& of, std::byte* block);
+  static std::size_t bytes_of(const executable& of);
   // Uploads dense tensors in the order of the plan's inputs; complete on return.
   void upload(std::span<const literal> inputs);
   std::vector<literal> download() const;
@@ -24,7 +27,7 @@ class io_buffers {
  private:
   const plan* plan_;
   device* device_;
-  std::vector<device_memory> memory_;
+  std::vector<device_memory> memory_;  // in any order; empty if the block is the caller's
   std::vector<executable::input_span> inputs_;
   std::vector<executable::output_span> outputs_;
 };

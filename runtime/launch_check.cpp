@@ -9,9 +9,7 @@ namespace kiln {
 namespace {
 
 // Launch limits that every GPU and both drivers accept.
-constexpr std::int64_t most_groups = INT32_MAX, most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
-// More than any machine has. Keeps sums of hostile sizes from wrapping.
-constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;
+constexpr std::int64_t most_groups_y = 65535, most_items = 1024, most_lds_bytes = 1 << 20;
 
 // The bytes of an argument whose index has been checked.
 std::size_t bytes_of(const launch_argument& a, const instruction& i, const native_kernel& kernel) {

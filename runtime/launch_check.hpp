@@ -2,6 +2,8 @@
 // their counts, sizes and indices are checked against the program before they are used.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,11 +12,16 @@
 
 namespace kiln {
 
+// The most workgroups (in x) that every GPU and both drivers accept.
+inline constexpr std::int64_t most_groups = INT32_MAX;
+// More than any machine has. Keeps sums of hostile sizes from wrapping.
+inline constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;
+
 // For messages: "kernel 'softmax' (node of /Softmax)".
 std::string describe_instruction(const instruction& i);
 
-// The instruction's shapes must be static. `family` is the target family of the device: "cpu", "amdgpu" or "nvidia".
-// Throws error{corrupted}, naming the instruction.
+// An instruction whose kernel has tensor maps must have static shapes. `family` is the target family of the device:
+// "cpu", "amdgpu" or "nvidia". Throws error{corrupted}, naming the instruction.
 void check_launches(const instruction& i, const native_kernel& kernel, std::string_view family);
 
 }  // namespace kiln

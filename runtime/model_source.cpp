@@ -1,9 +1,14 @@
 #include "runtime/model_source.hpp"
 
 #include <algorithm>
+#include <list>
+#include <mutex>
+#include <utility>
 
 #include "ir/error.hpp"
+#include "runtime/constant_hashes.hpp"
 #include "runtime/devices.hpp"
+#include "runtime/open_plans.hpp"
 
 namespace kiln {
 namespace {
@@ -19,20 +24,42 @@ class native_model final : public loaded_model {
 
 class native_source final : public model_source {
  public:
-  native_source(const program& source, std::unique_ptr<device> on)
-      : device_(std::move(on)), model_(std::make_shared<native_model>(load(source, *device_))) {}
-  const std::map<std::string, dim_range>& symbols() const override { return none_; }
+  native_source(const program& source, std::unique_ptr<device> on, std::size_t most_instances)
+      : device_(std::move(on)),
+        most_(std::max<std::size_t>(1, most_instances)),
+        plans_(source.clone(), *device_, {.hashes = &hashes_}) {
+    if (symbols().empty()) at({});  // loads now
+  }
+  const std::map<std::string, dim_range>& symbols() const override { return plans_.native().symbols; }
+
   std::shared_ptr<const loaded_model> at(const dim_bindings& sizes) override {
-    if (!sizes.empty())
-      throw error(error_kind::usage,
-                  "dimension '" + sizes.begin()->first + "': a file of native kernels has its sizes; give none");
-    return model_;
+    std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(models_, sizes, &std::pair<dim_bindings, model>::first);
+    if (found != models_.end()) models_.splice(models_.begin(), models_, found);
+    else models_.emplace_front(sizes, std::make_shared<native_model>(make(sizes)));
+    while (models_.size() > most_) models_.pop_back();
+    return models_.front().second;
   }
 
  private:
-  std::map<std::string, dim_range> none_;
+  using model = std::shared_ptr<const native_model>;
+
+  kiln::executable make(const dim_bindings& sizes) {
+    const program& native = plans_.native();
+    for (const auto& [name, range] : native.symbols)
+      if (!sizes.contains(name)) throw error(error_kind::usage, "dimension '" + name + "' is open: give it a value");
+    if (!native.symbols.empty())
+      if (auto planned = plans_.at(sizes)) return kiln::executable(std::move(planned), *device_);
+    // Explains what is wrong with the sizes, or plans a program that has another structure for them.
+    return load(native.bind(sizes), *device_, {.hashes = &hashes_, .sizes = &sizes});
+  }
+
+  constant_hashes hashes_;
   std::unique_ptr<device> device_;
-  std::shared_ptr<const native_model> model_;
+  const std::size_t most_;
+  std::mutex mutex_;  // guards what follows
+  open_plans plans_;
+  std::list<std::pair<dim_bindings, model>> models_;  // the most recently used first
 };
 
 }  // namespace
@@ -43,16 +70,9 @@ native_consent consent_of(const model_request& request) {
   return consent;
 }
 
-bool is_native(const program& p) {
-  if (!p.symbols.empty()) return false;
-  for (const module& m : p.modules())
-    for (const instruction& i : m.instructions())
-      if (const auto* code = i.op().get_if<code_object>(); code && code->format != code_format::native) return false;
-  return true;
-}
-
 std::unique_ptr<model_source> open_native(const program& source, const model_request& request) {
-  return std::make_unique<native_source>(source, open_device(request.device, {.threads = request.threads}));
+  return std::make_unique<native_source>(source, open_device(request.device, {.threads = request.threads}),
+                                         request.most_instances);
 }
 
 }  // namespace kiln

@@ -61,9 +61,6 @@ class model_source {
 
 native_consent consent_of(const model_request& request);
 
-// Whether the program has static shapes and native kernels only.
-bool is_native(const program& p);
-
 // `source` is native, and the file of the request.
 std::unique_ptr<model_source> open_native(const program& source, const model_request& request);
 

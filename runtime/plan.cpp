@@ -14,8 +14,8 @@ class plan_printer {
     for (std::size_t b = 0; b < plan_.blocks.size(); ++b) {
       text_ += fmt::format("block {} {}\n", b, plan_.blocks[b].module);
       for (const plan_step& step : plan_.blocks[b].steps) {
-        std::visit([&](const auto& s) { line(s, plan_.instructions[step.instruction].name); }, step.what);
-        const auto& origin = plan_.instructions[step.instruction].origin;
+        std::visit([&](const auto& s) { line(s, plan_.instructions()[step.instruction].name); }, step.what);
+        const auto& origin = plan_.instructions()[step.instruction].origin;
         text_ += origin.empty() ? "\n" : "  # " + origin + "\n";
       }
     }

@@ -20,6 +20,8 @@
 
 namespace kiln {
 
+class arena_pool;
+
 using buffer_id = std::uint32_t;
 
 enum class buffer_place : std::uint8_t {
@@ -117,7 +119,7 @@ using plan_work = std::variant<launch_step, copy_step, count_step, call_step, if
 
 struct plan_step {
   plan_work what;
-  std::uint32_t instruction = 0;  // index in plan::instructions
+  std::uint32_t instruction = 0;  // index in plan::instructions()
 };
 
 struct plan_block {
@@ -183,7 +185,9 @@ struct plan {
   std::vector<plan_tensor_map> tensor_maps;
   std::vector<block_part> block_parts;
   std::vector<plan_block> blocks;  // the main module first
-  std::vector<plan_instruction> instructions;
+  // Never null. Shared by the plans of one template.
+  std::shared_ptr<const std::vector<plan_instruction>> instruction_list =
+      std::make_shared<const std::vector<plan_instruction>>();
   std::vector<plan_port> inputs, outputs;
   std::size_t arena_bytes = 0;
   std::size_t zeroed_bytes = 0;
@@ -194,8 +198,11 @@ struct plan {
   plan_report report;
 
   std::vector<std::shared_ptr<const void>> owners;  // owners of the memory of fixed buffers
+  // If not null, a run takes its arena from here; otherwise each context has its own. For the host only.
+  std::shared_ptr<arena_pool> arenas;
   std::shared_ptr<const kernel_library> library;
 
+  const std::vector<plan_instruction>& instructions() const { return *instruction_list; }
   std::string str() const;  // one line per step
 };
 
@@ -219,6 +226,7 @@ struct plan_options {
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a
 // program with open dimensions, error{unsupported} for kernels of another target, error{corrupted} for kernels that are
 // inconsistent with the program.
+// See runtime/plan_template.hpp for plans of a program with open dimensions.
 plan make_plan(const program& source, device& target, const plan_options& options = {});
 
 }  // namespace kiln

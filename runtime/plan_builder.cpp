@@ -14,13 +14,29 @@ std::size_t element_alignment(element_type type) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8);
 }
 
+// Collects the buffers that steps name directly. Inside a loop, moving buffers refer to buffers that the loop step
+// names.
+struct named_buffers {
+  std::set<buffer_id>& found;
+  void operator()(const launch_step&) {}  // plan::arguments
+  void operator()(const copy_step& s) { found.insert(s.from); }
+  void operator()(const count_step&) {}
+  void operator()(const call_step&) {}  // plan::arguments
+  void operator()(const if_step& s) { found.insert(s.condition); }
+  void operator()(const loop_step& s) {
+    found.insert({s.trip_count, s.condition});
+    for (const carried_value& c : s.carried) found.insert(c.initial);
+  }
+  void operator()(const interpreted_step& s) { found.insert(s.inputs.begin(), s.inputs.end()); }
+};
+
 }  // namespace
 
-std::size_t static_bytes_of(value v) {
-  if (!v.type().is_static())
-    throw error(error_kind::usage, describe_instruction(*v.producer) + " has the symbolic shape " + v.type().str() +
-                                       ": bind every dimension before the program is loaded");
-  return v.type().bytes();
+plan_builder::buffer_size plan_builder::size_of(const shape& type, const instruction& producer) {
+  if (type.is_static()) return {type.bytes()};
+  if (open_) return {0, parts_->sizes.add_bytes(type)};
+  throw error(error_kind::usage, describe_instruction(producer) + " has the symbolic shape " + type.str() +
+                                     ": bind every dimension before the program is loaded");
 }
 
 std::vector<buffer_id> plan_builder::placed::all() const {
@@ -29,48 +45,57 @@ std::vector<buffer_id> plan_builder::placed::all() const {
   return ids;
 }
 
-plan plan_builder::build() {
+std::unique_ptr<template_parts> plan_builder::build() {
   load_kernels();
   const module& main = source_.main();
   std::vector<buffer_id> inputs, outputs;
+  auto add_port = [&](buffer_place place, std::size_t number, value v) {
+    const buffer_size size = size_of(v);
+    return add_buffer({place, size.bytes, number, nullptr}, size.open);
+  };
   for (value v : main.parameters()) {
-    inputs.push_back(add_buffer({buffer_place::input, static_bytes_of(v), plan_.inputs.size(), nullptr}));
-    plan_.inputs.push_back(port(module::parameter_name(v), v.type(), inputs.back()));
+    inputs.push_back(add_port(buffer_place::input, plan_.inputs.size(), v));
+    plan_.inputs.push_back(port(module::parameter_name(v), v, inputs.back()));
   }
   for (std::size_t i = 0; i < main.outputs().size(); ++i) {
     value v = main.outputs()[i];
-    outputs.push_back(add_buffer({buffer_place::output, static_bytes_of(v), i, nullptr}));
-    plan_.outputs.push_back(port(main.output_names()[i], v.type(), outputs.back()));
+    outputs.push_back(add_port(buffer_place::output, i, v));
+    plan_.outputs.push_back(port(main.output_names()[i], v, outputs.back()));
     plan_.outputs.back().bounded = bounded_axes(main, v);
   }
   add_module(main, inputs, outputs, SIZE_MAX);
-  place_arena();
-  constants_.keep();
+  constants_.keep(read_buffers());
+  plan_.instruction_list = std::make_shared<const std::vector<plan_instruction>>(std::move(instructions_));
   plan_.calls.assign(options_.calls.begin(), options_.calls.end());
+  forget_objects();
   device_.synchronize();  // uploaded and prepared data must be visible to every stream
-  report();
-  return std::move(plan_);
+  return std::move(parts_);
 }
 
-buffer_id plan_builder::add_buffer(plan_buffer b) {
+// The code is loaded. Row kernels may still prepare weights, whose keys cover the code.
+void plan_builder::forget_objects() {
+  for (const auto& [payload, index] : kernel_index_)
+    if (!parts_->row_kernels.contains(payload)) parts_->kernels[index].object = {};
+}
+
+std::set<buffer_id> plan_builder::read_buffers() const {
+  std::set<buffer_id> read(plan_.arguments.begin(), plan_.arguments.end());
+  for (const template_block& block : parts_->blocks)
+    for (const template_step& step : block.steps) std::visit(named_buffers{read}, step.what);
+  return read;
+}
+
+buffer_id plan_builder::add_buffer(plan_buffer b, size_table::index size) {
   plan_.buffers.push_back(b);
+  parts_->buffer_sizes.push_back(size);
   homes_.push_back({SIZE_MAX, 0});
   return static_cast<buffer_id>(plan_.buffers.size() - 1);
 }
 
-buffer_id plan_builder::add_arena_buffer(std::size_t s, std::size_t bytes) {
-  buffer_id id = add_buffer({buffer_place::arena, bytes, 0, nullptr});
-  homes_[id] = {s, scopes_[s].requests.size()};
-  std::size_t alignment = device_.info().alignment;
-  scopes_[s].requests.push_back({(bytes + alignment - 1) / alignment * alignment, INT64_MAX, -1});
-  return id;
-}
-
-// Never shares memory, not even with other zeroed buffers, because kernels may run concurrently.
-buffer_id plan_builder::add_zeroed_buffer(std::size_t bytes) {
-  buffer_id id = add_buffer({buffer_place::zeroed, bytes, plan_.zeroed_bytes, nullptr});
-  std::size_t alignment = device_.info().alignment;
-  plan_.zeroed_bytes += (bytes + alignment - 1) / alignment * alignment;
+buffer_id plan_builder::add_arena_buffer(std::size_t s, buffer_size size) {
+  buffer_id id = add_buffer({buffer_place::arena, size.bytes, 0, nullptr}, size.open);
+  homes_[id] = {s, parts_->scopes[s].requests.size()};
+  parts_->scopes[s].requests.push_back({id});
   return id;
 }
 
@@ -78,13 +103,22 @@ buffer_id plan_builder::add_zeroed_buffer(std::size_t bytes) {
 void plan_builder::touch(std::size_t s, buffer_id id, std::int64_t step) {
   auto [owner, request] = homes_[id];
   if (owner != s) return;
-  arena_request& r = scopes_[s].requests[request];
+  template_request& r = parts_->scopes[s].requests[request];
   r.first = std::min(r.first, step);
   r.last = std::max(r.last, step);
 }
 
-plan_port plan_builder::port(const std::string& name, const shape& type, buffer_id id) {
-  return {name, type, type.static_dims(), type.bytes(), element_alignment(type.type), id};
+plan_port plan_builder::port(const std::string& name, value v, buffer_id id) {
+  const shape& type = v.type();
+  plan_port made{name, type, {}, size_of(v).bytes, element_alignment(type.type), id};
+  if (type.is_static()) {
+    made.dims = type.static_dims();
+    return made;
+  }
+  open_port open{id, {}};
+  for (const dim& d : type.dims) open.dims.push_back(parts_->sizes.add(d));
+  parts_->ports.push_back(std::move(open));
+  return made;
 }
 
 std::vector<bounded_axis> plan_builder::bounded_axes(const module& main, value v) {
@@ -108,10 +142,10 @@ buffer_id plan_builder::constant_buffer(const literal& data) {
 // `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.
 std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer_id>& inputs,
                                        const std::vector<buffer_id>& outputs, std::size_t parent) {
-  auto block = static_cast<std::uint32_t>(plan_.blocks.size());
-  plan_.blocks.push_back({m.name(), {}});
-  std::size_t s = scopes_.size();
-  scopes_.push_back({{}, parent, 0, {}});
+  auto block = static_cast<std::uint32_t>(parts_->blocks.size());
+  parts_->blocks.push_back({m.name(), {}});
+  std::size_t s = parts_->scopes.size();
+  parts_->scopes.push_back({{}, parent, 0});
   if (m.parameters().size() != inputs.size() || m.outputs().size() != outputs.size())
     throw error(error_kind::invalid_model,
                 "module '" + m.name() + "' has " + std::to_string(m.parameters().size()) + " parameters and " +
@@ -134,7 +168,9 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
     } else if (const literal* data = module::constant(value{const_cast<instruction*>(&i), 0})) {
       values[value{const_cast<instruction*>(&i), 0}] = constant_buffer(*data);
     } else if (auto source = alias_source(i)) {
-      values[value{const_cast<instruction*>(&i), 0}] = values.at(*source);
+      const value alias{const_cast<instruction*>(&i), 0};
+      require_equal_sizes(alias, *source);
+      values[alias] = values.at(*source);
     } else {
       add_instruction(i, block, s, values, destinations);
     }
@@ -142,34 +178,32 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (direct[i] || plan_.buffers[outputs[i]].known) continue;  // the host already knows a loop's constant condition
     value v = m.outputs()[i];
-    if (static_bytes_of(v))
+    if (size_of(v).may_have_bytes())
       add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
   }
-  scopes_[s].layout = pack(scopes_[s]);
   return block;
 }
 
-arena_layout plan_builder::pack(scope& s) {
-  for (arena_request& r : s.requests)
-    if (r.last < r.first) r = {};  // never used
-  return pack_arena(s.requests);
+void plan_builder::require_equal_sizes(value alias, value source) {
+  if (alias.type().is_static() && source.type().is_static()) return;
+  parts_->equal.emplace_back(parts_->sizes.add_bytes(alias.type()), parts_->sizes.add_bytes(source.type()));
 }
 
 std::uint32_t plan_builder::instruction_index(const instruction& i) {
-  auto [it, is_new] = instruction_index_.try_emplace(&i, static_cast<std::uint32_t>(plan_.instructions.size()));
+  auto [it, is_new] = instruction_index_.try_emplace(&i, static_cast<std::uint32_t>(instructions_.size()));
   if (is_new) {
     const auto* object = i.op().get_if<code_object>();
-    plan_.instructions.push_back(
+    instructions_.push_back(
         {object ? object->symbol : std::string(i.op().name()), i.origin(), object ? object->payload : std::string()});
   }
   return it->second;
 }
 
-void plan_builder::add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
-                            const std::vector<buffer_id>& touched) {
-  auto at = static_cast<std::int64_t>(plan_.blocks[block].steps.size());
-  for (buffer_id id : touched) touch(s, id, at);
-  plan_.blocks[block].steps.push_back({std::move(step), instruction_index(i)});
+template_step& plan_builder::add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
+                                      const std::vector<buffer_id>& touched) {
+  auto& steps = parts_->blocks[block].steps;
+  for (buffer_id id : touched) touch(s, id, static_cast<std::int64_t>(steps.size()));
+  return steps.emplace_back(template_step{std::move(step), instruction_index(i)});
 }
 
 void plan_builder::add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
@@ -178,9 +212,9 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
   for (value v : i.inputs()) inputs.push_back(values.at(v));
   for (std::uint32_t o = 0; o < i.outputs().size(); ++o) {
     value v{const_cast<instruction*>(&i), o};
-    std::size_t bytes = static_bytes_of(v);
+    const buffer_size size = size_of(v);
     auto wanted = destinations.find(v);
-    outputs.push_back(values[v] = wanted != destinations.end() ? wanted->second : add_arena_buffer(s, bytes));
+    outputs.push_back(values[v] = wanted != destinations.end() ? wanted->second : add_arena_buffer(s, size));
   }
   placed where{i, block, s, inputs, outputs};
   const auto* object = i.op().get_if<code_object>();
@@ -195,41 +229,11 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
                 describe_instruction(i) +
                     " has no native kernel: compile the program for this device, or allow the interpreter");
   interpreted_step step{i.op(), inputs, outputs, {}};
+  for (value v : where.what.inputs())
+    if (!v.type().is_static())
+      throw error(error_kind::not_native, describe_instruction(i) + " is interpreted, which needs all dimensions");
   for (value v : i.inputs()) step.input_types.push_back(v.type());
   add_step(block, s, std::move(step), i, where.all());
-}
-
-void plan_builder::place_arena() {
-  std::vector<std::size_t> bases(scopes_.size(), 0);  // parents precede their bodies
-  for (std::size_t s = 0; s < scopes_.size(); ++s) {
-    const scope& here = scopes_[s];
-    if (here.parent != SIZE_MAX)
-      bases[s] = bases[here.parent] + scopes_[here.parent].layout.offsets[here.parent_request];
-    plan_.report.arena_sum_bytes += here.layout.sum;
-    if (here.parent != SIZE_MAX)
-      // Regions are not buffers of their own.
-      plan_.report.arena_sum_bytes -= scopes_[here.parent].requests[here.parent_request].bytes;
-  }
-  for (std::size_t id = 0; id < plan_.buffers.size(); ++id)
-    if (auto [s, request] = homes_[id]; s != SIZE_MAX)
-      plan_.buffers[id].offset = bases[s] + scopes_[s].layout.offsets[request];
-  plan_.arena_bytes = scopes_[0].layout.bytes;
-}
-
-void plan_builder::report() {
-  plan_report& r = plan_.report;
-  r.arena_bytes = plan_.arena_bytes;
-  r.arena_lower_bound = scopes_[0].layout.lower_bound;
-  for (const plan_block& b : plan_.blocks)
-    r.copies += static_cast<std::size_t>(
-        std::ranges::count_if(b.steps, [](const plan_step& s) { return std::holds_alternative<copy_step>(s.what); }));
-  r.prepared_bytes = prepare_.bytes();
-  r.prepared_found = prepare_.found();
-  r.prepared_made = prepare_.made();
-}
-
-plan make_plan(const program& source, device& target, const plan_options& options) {
-  return plan_builder(source, target, options).build();
 }
 
 }  // namespace kiln

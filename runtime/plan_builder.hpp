@@ -1,43 +1,44 @@
-// Builds a plan from a program. One recursive walk over the modules makes blocks, buffers and their lifetimes. Arena
-// regions are packed from the inside out: the region of a body is one buffer of the enclosing module. Then all offsets
-// are made absolute. Internal to make_plan; implemented in plan_builder.cpp (modules and buffers), plan_kernels.cpp
+// Builds the template of a program's plans. One recursive walk over the modules makes blocks, buffers and their
+// lifetimes. Internal to plan_template.cpp; implemented in plan_builder.cpp (modules and buffers), plan_kernels.cpp
 // (launches) and plan_control_flow.cpp (bodies). Used once, by one thread.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/ops/structure.hpp"
-#include "runtime/arena.hpp"
 #include "runtime/launch_check.hpp"
 #include "runtime/plan.hpp"
-#include "runtime/plan_constants.hpp"
-#include "runtime/prepare.hpp"
-#include "runtime/row_blocks.hpp"
+#include "runtime/template_parts.hpp"
 
 namespace kiln {
 
 class plan_builder {
  public:
-  plan_builder(const program& source, device& target, const plan_options& options)
+  // `open`: tensors may have open dims. Otherwise the kernels for all sizes get options.sizes.
+  plan_builder(const program& source, device& target, const plan_options& options, bool open)
       : source_(source),
         device_(target),
         options_(options),
-        constants_(plan_, target, options.hashes),
-        prepare_(target, options.store) {}
+        open_(open),
+        parts_(std::make_unique<template_parts>(target, options)),
+        plan_(parts_->base),
+        constants_(parts_->constants) {}
 
-  plan build();
+  std::unique_ptr<template_parts> build();
 
  private:
   using value_map = std::map<value, buffer_id>;
 
-  // The arena buffers of one module, with lifetimes in steps of its block.
-  struct scope {
-    std::vector<arena_request> requests;
-    std::size_t parent = SIZE_MAX, parent_request = 0;  // the request in the enclosing scope that holds this region
-    arena_layout layout;
+  // The size of a buffer: a number of bytes, or an index of template_parts::sizes.
+  struct buffer_size {
+    std::size_t bytes = 0;
+    size_table::index open = size_table::none;
+    bool may_have_bytes() const { return bytes || open != size_table::none; }
   };
 
   // An instruction and its location in the plan.
@@ -49,69 +50,57 @@ class plan_builder {
     std::vector<buffer_id> all() const;
   };
 
-  buffer_id add_buffer(plan_buffer b);
-  buffer_id add_arena_buffer(std::size_t s, std::size_t bytes);
-  buffer_id add_zeroed_buffer(std::size_t bytes);
+  // Throws error{usage} for an open dim, unless the plan is open.
+  buffer_size size_of(const shape& type, const instruction& producer);
+  buffer_size size_of(value v) { return size_of(v.type(), *v.producer); }
+  buffer_id add_buffer(plan_buffer b, size_table::index size = size_table::none);
+  buffer_id add_arena_buffer(std::size_t s, buffer_size size);
   void touch(std::size_t s, buffer_id id, std::int64_t step);
-  static plan_port port(const std::string& name, const shape& type, buffer_id id);
+  plan_port port(const std::string& name, value v, buffer_id id);
   static std::vector<bounded_axis> bounded_axes(const module& main, value output);
   buffer_id constant_buffer(const literal& data);
+  std::set<buffer_id> read_buffers() const;
+  void forget_objects();
+  void require_equal_sizes(value alias, value source);
 
   // `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.
   std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs,
                            std::size_t parent);
-  static arena_layout pack(scope& s);
   std::uint32_t instruction_index(const instruction& i);
-  void add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
-                const std::vector<buffer_id>& touched);
+  template_step& add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
+                          const std::vector<buffer_id>& touched);
   void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
                        const value_map& destinations);
 
   void load_kernels();
-  // If the kernel at `index` is open, sets its grids and scratch sizes and creates a buffer with its table of sizes.
+  void load_kernel(const instruction& i, const code_object& object);
+  // If the kernel at `index` is open, prepares the buffer with its table of sizes, and its grids and scratch sizes.
   void set_sizes(std::size_t index);
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
-  // A kernel in the library and the blocks of rows that it computes; null for whole tensors.
-  struct used_kernel {
-    // Index in kernels_.
-    std::size_t index;
-    std::string payload;
-    const row_kernel* rows = nullptr;
-    row_blocks blocks = {};
-  };
-  void add_launches(const placed& at, const used_kernel& used);
-  void add_partial_block(const placed& at, used_kernel used);
-  std::vector<buffer_id> scratch_buffers(const placed& at, const used_kernel& used, const row_launches& blocked,
+  void add_rows(const placed& at, const code_object& object, const row_kernel& rows);
+  std::vector<buffer_id> scratch_buffers(const placed& at, const native_kernel& kernel,
                                          const prepared_kernel& prepared);
 
   void hold_region(std::size_t body_scope, std::size_t s, std::int64_t step);
   void add_if(const placed& at);
   void add_loop(const placed& at, const loop& op);
 
-  void place_arena();
-  void report();
-
   const program& source_;
   device& device_;
   const plan_options& options_;
-  plan plan_;
-  plan_constants constants_;
-  preparer prepare_;
-  // The versions of a row kernel are consecutive.
-  std::vector<native_kernel> kernels_;
-  std::map<std::string, std::size_t> kernel_index_;  // payload to index in kernels_
-  // Keyed by payload; their versions are in kernels_.
-  std::map<std::string, row_kernel> row_kernels_;
-  // Tables of open kernels, keyed by index in kernels_.
+  const bool open_;
+  std::unique_ptr<template_parts> parts_;
+  plan& plan_;
+  plan_constants& constants_;
+  std::map<std::string, std::size_t> kernel_index_;  // payload to index in template_parts::kernels
+  std::set<std::size_t> for_all_sizes_;              // indices of open kernels
+  // Tables of open kernels, keyed by index of the kernel.
   std::map<std::size_t, buffer_id> size_tables_;
-  std::vector<scope> scopes_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
+  std::vector<plan_instruction> instructions_;
   std::map<const instruction*, std::uint32_t> instruction_index_;
 };
-
-// Throws error{usage} if the shape is symbolic.
-std::size_t static_bytes_of(value v);
 
 }  // namespace kiln

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "runtime/constant_hashes.hpp"
 
@@ -12,22 +11,6 @@ namespace {
 std::size_t element_alignment(element_type type) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(storage_bits(type)) / 8);
 }
-
-// Collects the buffers that steps name directly. Inside a loop, moving buffers refer to buffers that the loop step
-// names.
-struct named_buffers {
-  std::set<buffer_id>& found;
-  void operator()(const launch_step&) {}  // plan::arguments
-  void operator()(const copy_step& s) { found.insert(s.from); }
-  void operator()(const count_step&) {}
-  void operator()(const call_step&) {}  // plan::arguments
-  void operator()(const if_step& s) { found.insert(s.condition); }
-  void operator()(const loop_step& s) {
-    found.insert({s.trip_count, s.condition});
-    for (const carried_value& c : s.carried) found.insert(c.initial);
-  }
-  void operator()(const interpreted_step& s) { found.insert(s.inputs.begin(), s.inputs.end()); }
-};
 
 }  // namespace
 
@@ -85,11 +68,8 @@ const std::byte* plan_constants::address(buffer_id id) {
   return buffer.address;
 }
 
-void plan_constants::keep() {
+void plan_constants::keep(const std::set<buffer_id>& read) {
   if (device_.info().host_memory) return;
-  std::set<buffer_id> read(plan_.arguments.begin(), plan_.arguments.end());
-  for (const plan_block& block : plan_.blocks)
-    for (const plan_step& step : block.steps) std::visit(named_buffers{read}, step.what);
   for (const auto& [id, data] : literals_) {
     if (!read.contains(id)) {
       plan_.buffers[id].address = nullptr;

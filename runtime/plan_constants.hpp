@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -29,8 +30,8 @@ class plan_constants {
   // as long as the plan.
   const std::byte* address(buffer_id id);
   const content_hash& hash_of(const literal& data);
-  // Gives the plan the constants that its steps read, and releases the others.
-  void keep();
+  // Gives the plan the constants among `read`, which its steps read, and releases the others.
+  void keep(const std::set<buffer_id>& read);
 
  private:
   using storage = std::tuple<const std::byte*, std::size_t, std::size_t>;  // address, size, alignment

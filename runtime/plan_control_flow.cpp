@@ -33,10 +33,10 @@ std::optional<std::uint64_t> constant_condition(const module& body) {
 
 // The arena region of a body is one buffer of the enclosing module, live during the step.
 void plan_builder::hold_region(std::size_t body_scope, std::size_t s, std::int64_t step) {
-  buffer_id region = add_arena_buffer(s, scopes_[body_scope].layout.bytes);
+  buffer_id region = add_arena_buffer(s, {});
   touch(s, region, step);
-  scopes_[body_scope].parent = s;
-  scopes_[body_scope].parent_request = homes_[region].second;
+  parts_->scopes[body_scope].parent = s;
+  parts_->scopes[body_scope].region = region;
 }
 
 void plan_builder::add_if(const placed& where) {
@@ -45,9 +45,9 @@ void plan_builder::add_if(const placed& where) {
     throw error(error_kind::invalid_model, describe_instruction(i) + " needs a condition and two bodies");
   std::vector<buffer_id> arguments(inputs.begin() + 1, inputs.end());
   if_step step{inputs[0], 0, 0};
-  auto at = static_cast<std::int64_t>(plan_.blocks[block].steps.size());
+  auto at = static_cast<std::int64_t>(parts_->blocks[block].steps.size());
   for (std::size_t b = 0; b < 2; ++b) {
-    std::size_t body_scope = scopes_.size();
+    std::size_t body_scope = parts_->scopes.size();
     std::uint32_t body = add_module(*i.bodies()[b], arguments, outputs, s);
     (b == 0 ? step.then_block : step.else_block) = body;
     hold_region(body_scope, s, at);
@@ -63,13 +63,13 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   const module& body = *i.bodies()[0];
   if (body.parameters().size() < 2 || body.outputs().empty())
     throw error(error_kind::invalid_model, describe_instruction(i) + " has a body without iteration and condition");
-  auto moving = [&](std::size_t bytes) { return add_buffer({buffer_place::moving, bytes, 0, nullptr}); };
+  auto moving = [&](buffer_size size) { return add_buffer({buffer_place::moving, size.bytes, 0, nullptr}, size.open); };
   loop_step step;
   step.trip_count = inputs[0];
   step.condition = inputs[1];
-  step.iteration = add_arena_buffer(s, sizeof(std::int64_t));
-  step.condition_in = add_arena_buffer(s, 1);
-  step.condition_out = add_arena_buffer(s, 1);
+  step.iteration = add_arena_buffer(s, {sizeof(std::int64_t)});
+  step.condition_in = add_arena_buffer(s, {1});
+  step.condition_out = add_arena_buffer(s, {1});
   step.trips = op.trips;
   step.counter = static_cast<std::uint32_t>(plan_.counters++);
   step.counts = uses(body, 0);
@@ -79,8 +79,8 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
                          results{step.condition_out};
   touched.insert(touched.end(), {step.iteration, step.condition_in, step.condition_out});
   for (std::size_t k = 0; k < carried; ++k) {
-    std::size_t bytes = static_bytes_of({const_cast<instruction*>(&i), static_cast<std::uint32_t>(k)});
-    carried_value c{inputs[2 + k], moving(bytes), moving(bytes), outputs[k], add_arena_buffer(s, bytes)};
+    const buffer_size size = size_of(value{const_cast<instruction*>(&i), static_cast<std::uint32_t>(k)});
+    carried_value c{inputs[2 + k], moving(size), moving(size), outputs[k], add_arena_buffer(s, size)};
     arguments.push_back(c.in);
     results.push_back(c.out);
     touched.push_back(c.spare);
@@ -95,20 +95,21 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
     if (1 + k >= body.outputs().size())
       throw error(error_kind::invalid_model, describe_instruction(i) + " has more outputs than its body");
     value slice_value = body.outputs()[1 + k];
-    if (storage_bits(slice_value.type().type) < 8 && slice_value.type().element_count() % 2)
+    if (storage_bits(slice_value.type().type) < 8 &&
+        (!slice_value.type().is_static() || slice_value.type().element_count() % 2))
       throw error(
           error_kind::unsupported,
           describe_instruction(i) + " stacks 4-bit slices that do not fill their last byte; convert them to i8 first");
-    scanned_value v{outputs[k], moving(static_bytes_of(slice_value))};
+    scanned_value v{outputs[k], moving(size_of(slice_value))};
     results.push_back(v.slice);
     step.scanned.push_back(v);
   }
-  auto at = static_cast<std::int64_t>(plan_.blocks[block].steps.size());
-  std::size_t body_scope = scopes_.size();
+  auto at = static_cast<std::int64_t>(parts_->blocks[block].steps.size());
+  std::size_t body_scope = parts_->scopes.size();
   step.body = add_module(body, arguments, results, s);
   hold_region(body_scope, s, at);
   if (step.counts) {
-    auto& steps = plan_.blocks[step.body].steps;
+    auto& steps = parts_->blocks[step.body].steps;
     steps.insert(steps.begin(), {count_step{step.iteration, step.counter}, instruction_index(i)});
   }
   add_step(block, s, std::move(step), i, touched);

@@ -1,6 +1,5 @@
-// Compiles the kernels of a program to launches of its plan.
+// Compiles the kernels of a program to launches of its plans.
 #include <algorithm>
-#include <array>
 
 #include "ir/empty_results.hpp"
 #include "ir/error.hpp"
@@ -17,51 +16,86 @@ void collect_modules(const module& m, std::vector<const module*>& found) {
     for (const module* body : i.bodies()) collect_modules(*body, found);
 }
 
+// Puts the numbers of static dims in place.
+void settle(native_kernel& kernel) {
+  for (launch& l : kernel.launches)
+    if (l.open_grid && l.open_grid->is_static()) l.grid = l.open_grid->value(), l.open_grid.reset();
+  for (scratch_buffer& s : kernel.scratch)
+    if (s.open_bytes && s.open_bytes->is_static()) s.bytes = s.open_bytes->value(), s.open_bytes.reset();
+}
+
+bool is_empty(value v) { return v.type().is_static() && v.type().element_count() == 0; }
+
+bool launches_nothing(const launch& l) { return (l.grid == 0 && !l.open_grid) || l.grid_y == 0 || l.grid_z == 0; }
+
 }  // namespace
 
 void plan_builder::load_kernels() {
   std::vector<const module*> modules;
   collect_modules(source_.main(), modules);
   for (const module* m : modules)
-    for (const instruction& i : m->instructions()) {
-      const auto* object = i.op().get_if<code_object>();
-      if (!object || called(*object) || gives_no_elements(i)) continue;
-      if (object->format != code_format::native)
-        throw error(error_kind::not_native, describe_instruction(i) + " is " + std::string(enum_name(object->format)) +
-                                                ", not native: finalize the program for this device first");
-      if (!device_.runs(object->target))
-        throw error(error_kind::unsupported, describe_instruction(i) + " was made for target '" + object->target +
-                                                 "', which device " + device_.info().name + " (" +
-                                                 device_.info().description +
-                                                 ") does not run: finalize the program for this device");
-      if (!kernel_index_.try_emplace(object->payload, kernels_.size()).second) continue;
-      const auto bytes = source_.kernel(content_hash::from_hex(object->payload));
-      if (!is_row_kernel(bytes)) {
-        kernels_.push_back(deserialize_native_kernel(bytes));
-        set_sizes(kernels_.size() - 1);
-        continue;
-      }
-      row_kernel& rows = row_kernels_.emplace(object->payload, deserialize_row_kernel(bytes)).first->second;
-      for (row_version& version : rows.versions) kernels_.push_back(std::move(version.kernel));
-    }
+    for (const instruction& i : m->instructions())
+      if (const auto* object = i.op().get_if<code_object>(); object && !called(*object) && !gives_no_elements(i))
+        load_kernel(i, *object);
   std::vector<const native_kernel*> list;
-  for (const native_kernel& k : kernels_) list.push_back(&k);
+  for (const native_kernel& k : parts_->kernels) list.push_back(&k);
   plan_.library = device_.load(list);
-  plan_.report.kernels = kernels_.size();
+  plan_.report.kernels = parts_->kernels.size();
+}
+
+void plan_builder::load_kernel(const instruction& i, const code_object& object) {
+  if (object.format != code_format::native)
+    throw error(error_kind::not_native, describe_instruction(i) + " is " + std::string(enum_name(object.format)) +
+                                            ", not native: finalize the program for this device first");
+  if (!device_.runs(object.target))
+    throw error(error_kind::unsupported, describe_instruction(i) + " was made for target '" + object.target +
+                                             "', which device " + device_.info().name + " (" +
+                                             device_.info().description +
+                                             ") does not run: finalize the program for this device");
+  auto& kernels = parts_->kernels;
+  if (!kernel_index_.try_emplace(object.payload, kernels.size()).second) return;
+  const auto bytes = source_.kernel(content_hash::from_hex(object.payload));
+  if (!is_row_kernel(bytes)) {
+    kernels.push_back(deserialize_native_kernel(bytes));
+    set_sizes(kernels.size() - 1);
+    return;
+  }
+  row_kernel& rows = parts_->row_kernels.emplace(object.payload, deserialize_row_kernel(bytes)).first->second;
+  for (row_version& version : rows.versions) kernels.push_back(std::move(version.kernel));
 }
 
 void plan_builder::set_sizes(std::size_t index) {
-  native_kernel& kernel = kernels_[index];
+  native_kernel& kernel = parts_->kernels[index];
   if (!is_open(kernel)) return;
-  if (!options_.sizes)
+  for_all_sizes_.insert(index);
+  if (!open_ && !options_.sizes)
     throw error(error_kind::unsupported,
                 "a kernel for all sizes needs the values of the model's dimensions: open it with a session");
-  auto table = std::make_shared<const std::vector<std::int64_t>>(at_sizes(kernel, *options_.sizes));
-  if (table->empty()) return;
-  const auto bytes = std::as_bytes(std::span(*table));
-  size_tables_[index] =
-      add_buffer({.place = buffer_place::fixed, .bytes = bytes.size(), .address = bytes.data(), .by_value = true});
-  plan_.owners.push_back(table);
+  if (!open_) {
+    if (!serves(kernel, *options_.sizes))
+      throw error(error_kind::unsupported,
+                  "a kernel for all sizes has offsets of 32 bits, and these sizes need more: open the portable file");
+    const std::vector<std::int64_t> values = at_sizes(kernel, *options_.sizes);
+    kernel.sizes.assign(values.begin(), values.end());
+    kernel.bounded_sizes.clear();
+    for (launch& l : kernel.launches) l.open_grid.reset();
+    for (scratch_buffer& s : kernel.scratch) s.open_bytes.reset();
+  }
+  settle(kernel);
+  size_table& sizes = parts_->sizes;
+  open_table table;
+  for (const dim& d : kernel.sizes) table.sizes.push_back(sizes.add(d));
+  if (!kernel.bounded_sizes.empty()) {
+    auto& bounded = parts_->bounded;
+    for (const dim& d : kernel.bounded_sizes) bounded.push_back(sizes.add(d));
+    bounded.insert(bounded.end(), table.sizes.begin(), table.sizes.end());
+    for (const launch& l : kernel.launches)
+      if (l.open_grid) bounded.push_back(sizes.add(*l.open_grid));
+  }
+  if (table.sizes.empty()) return;
+  table.buffer = size_tables_[index] =
+      add_buffer({.place = buffer_place::fixed, .bytes = table.sizes.size() * sizeof(std::int64_t), .by_value = true});
+  parts_->tables.push_back(std::move(table));
 }
 
 bool plan_builder::called(const code_object& object) const {
@@ -75,119 +109,59 @@ void plan_builder::add_call(const placed& at, const code_object& object) {
                  static_cast<std::uint32_t>(at.inputs.size() + at.outputs.size())};
   for (buffer_id id : at.inputs) plan_.arguments.push_back(id), plan_.written.push_back(false);
   for (buffer_id id : at.outputs) plan_.arguments.push_back(id), plan_.written.push_back(true);
-  plan_.most_arguments = std::max<std::size_t>(plan_.most_arguments, step.argument_count);
   add_step(at.block, at.scope, step, at.what, at.all());
-  ++plan_.report.calls;
 }
 
-void plan_builder::add_kernel(const placed& at, const code_object& object) {
-  const std::size_t index = kernel_index_.at(object.payload);
-  const auto rows = row_kernels_.find(object.payload);
-  if (rows == row_kernels_.end()) return add_launches(at, {index, object.payload});
-  for (const row_blocks& blocks : cover_rows(rows->second, count_rows(at.what, rows->second))) {
-    const used_kernel used{index + blocks.version, object.payload + "." + std::to_string(blocks.rows), &rows->second,
-                           blocks};
-    if (blocks.valid) add_partial_block(at, used);
-    else add_launches(at, used);
-  }
+void plan_builder::add_rows(const placed& at, const code_object& object, const row_kernel& rows) {
+  const std::size_t first = kernel_index_.at(object.payload);
+  for (std::size_t v = 0; v < rows.versions.size(); ++v)
+    check_launches(at.what, parts_->kernels[first + v], device_.info().family);
+  rows_use use{describe_instruction(at.what), first, object.payload, &rows, at.inputs, at.outputs, at.scope};
+  template_step& step = add_step(at.block, at.scope, copy_step{}, at.what, at.all());
+  step.rows = static_cast<std::uint32_t>(parts_->row_uses.size());
+  parts_->row_uses.push_back(std::move(use));
 }
 
-// The last block has fewer rows than the kernel computes. It gets copies of its rows, some of them repeated in place of
-// the missing rows, because arbitrary contents could cause a division by zero.
-void plan_builder::add_partial_block(const placed& at, used_kernel used) {
-  const row_blocks wanted = used.blocks;
-  used.blocks.first_row = used.blocks.valid = 0;
-  std::vector<buffer_id> inputs = at.inputs, outputs = at.outputs;
-  auto bytes = [](std::int64_t rows, const row_part& part) { return static_cast<std::size_t>(rows * part.bytes); };
-  auto copy = [&](copy_step step) {
-    if (step.bytes) add_step(at.block, at.scope, step, at.what, {step.to, step.from});
-  };
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const row_part& part = used.rows->inputs[k];
-    if (!part.per_row) continue;
-    inputs[k] = add_arena_buffer(at.scope, bytes(wanted.rows, part));
-    const std::size_t from = bytes(wanted.first_row, part);
-    copy({inputs[k], at.inputs[k], 0, from, bytes(wanted.valid, part)});
-    copy({inputs[k], at.inputs[k], bytes(wanted.valid, part), from, bytes(wanted.rows - wanted.valid, part)});
-  }
-  for (std::size_t o = 0; o < outputs.size(); ++o)
-    outputs[o] = add_arena_buffer(at.scope, bytes(wanted.rows, used.rows->outputs[o]));
-  add_launches({at.what, at.block, at.scope, inputs, outputs}, used);
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const row_part& part = used.rows->outputs[o];
-    copy({at.outputs[o], outputs[o], bytes(wanted.first_row, part), 0, bytes(wanted.valid, part)});
-  }
-}
-
-// Blocks that run at the same time need separate scratch memory.
-std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const used_kernel& used,
-                                                     const row_launches& blocked, const prepared_kernel& prepared) {
+std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const native_kernel& kernel,
+                                                     const prepared_kernel& prepared) {
   std::vector<buffer_id> scratch;
-  const auto& list = kernels_[used.index].scratch;
-  for (std::size_t b = 0; b < list.size(); ++b) {
-    const std::int64_t bytes = blocked.scratch[b] ? scratch_stride(list[b]) * used.blocks.count : list[b].bytes;
+  for (std::size_t b = 0; b < kernel.scratch.size(); ++b) {
+    const scratch_buffer& wanted = kernel.scratch[b];
+    buffer_size size{static_cast<std::size_t>(wanted.bytes)};
+    if (wanted.open_bytes) size = {0, parts_->sizes.add(*wanted.open_bytes)};
     if (const auto& found = prepared.scratch[b]; found.owner) {
       scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
       plan_.owners.push_back(found.owner);
-    } else if (list[b].zeroed) {
-      scratch.push_back(add_zeroed_buffer(static_cast<std::size_t>(bytes)));
+    } else if (wanted.zeroed) {
+      scratch.push_back(add_buffer({buffer_place::zeroed, size.bytes, 0, nullptr}, size.open));
     } else {
-      scratch.push_back(add_arena_buffer(at.scope, static_cast<std::size_t>(bytes)));
+      scratch.push_back(add_arena_buffer(at.scope, size));
     }
   }
   return scratch;
 }
 
-void plan_builder::add_launches(const placed& at, const used_kernel& used) {
-  const auto& [i, block, s, inputs, outputs] = at;
-  const native_kernel& kernel = kernels_[used.index];
-  check_launches(i, kernel, device_.info().family);
-  prepare_request request{kernel, used.payload, {}, {}, {}, {}};
-  for (std::size_t k = 0; k < inputs.size(); ++k)
-    request.constants.push_back(used.rows && used.rows->inputs[k].per_row ? nullptr : constants_.literal_of(inputs[k]));
-  request.address = [&](std::size_t input) { return constants_.address(inputs[input]); };
-  request.hash = [&](std::size_t input) { return constants_.hash_of(*request.constants[input]); };
-  request.function = [&](const std::string& symbol) { return plan_.library->find(used.index, symbol); };
-  const prepared_kernel prepared = prepare_.run(request);
-  const row_launches blocked =
-      used.rows ? launches_per_block(*used.rows, kernel)
-                : row_launches{std::vector<bool>(kernel.launches.size()), std::vector<bool>(kernel.scratch.size())};
-  const std::vector<buffer_id> scratch = scratch_buffers(at, used, blocked, prepared);
-  const auto table = size_tables_.find(used.index);
-  const std::vector<buffer_id> sizes(1, table == size_tables_.end() ? buffer_id{} : table->second);
-  const std::array<const std::vector<buffer_id>*, 4> of_kind{&inputs, &outputs, &scratch, &sizes};
+void plan_builder::add_kernel(const placed& at, const code_object& object) {
+  const auto rows = parts_->row_kernels.find(object.payload);
+  if (rows != parts_->row_kernels.end()) return add_rows(at, object, rows->second);
+  const std::size_t index = kernel_index_.at(object.payload);
+  const native_kernel& kernel = parts_->kernels[index];
+  if (for_all_sizes_.contains(index) && std::ranges::any_of(at.what.inputs(), is_empty))
+    throw error(error_kind::unsupported,
+                describe_instruction(at.what) +
+                    " serves all sizes, but reads no tensor without elements: open the portable file for these sizes");
+  check_launches(at.what, kernel, device_.info().family);
+  const prepared_kernel prepared = parts_->prepared(index, object.payload, at.inputs, nullptr);
+  const std::vector<buffer_id> scratch = scratch_buffers(at, kernel, prepared);
+  const auto table = size_tables_.find(index);
+  const launch_buffers buffers{at.inputs, at.outputs, scratch, table == size_tables_.end() ? 0 : table->second};
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
     const launch& what = kernel.launches[l];
-    if (prepared.done[l] || what.grid == 0 || what.grid_y == 0 || what.grid_z == 0) continue;
-    std::vector<buffer_id> arguments;
-    for (const launch_argument& a : what.arguments) {
-      arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
-      plan_.written.push_back(a.kind == buffer_kind::output || a.kind == buffer_kind::scratch);
-    }
-    launch_step step{plan_.library->find(used.index, what.symbol),
-                     what.grid,
-                     what.grid_y,
-                     what.grid_z,
-                     what.block,
-                     what.lds_bytes,
-                     static_cast<std::uint32_t>(plan_.arguments.size()),
-                     static_cast<std::uint32_t>(arguments.size()),
-                     static_cast<std::uint32_t>(plan_.tensor_maps.size()),
-                     static_cast<std::uint32_t>(what.tensor_maps.size()),
-                     what.waits};
-    for (const tensor_map& map : what.tensor_maps)
-      plan_.tensor_maps.push_back({step.first_argument + map.argument, map});
-    plan_.arguments.insert(plan_.arguments.end(), arguments.begin(), arguments.end());
-    if (blocked.launches[l]) {
-      step.blocks = used.blocks.count;
-      step.first_part = static_cast<std::uint32_t>(plan_.block_parts.size());
-      for (const launch_argument& a : what.arguments)
-        plan_.block_parts.push_back(part_of(a, *used.rows, kernel, blocked, used.blocks));
-    }
-    plan_.most_arguments = std::max(
-        plan_.most_arguments, arguments.size() * static_cast<std::size_t>(std::max<std::int64_t>(1, step.blocks)));
-    add_step(block, s, step, i, arguments);
-    ++plan_.report.launches;
+    if (prepared.done[l] || launches_nothing(what)) continue;
+    const launch_step step = append_launch(plan_, what, plan_.library->find(index, what.symbol), buffers);
+    const auto first = plan_.arguments.begin() + step.first_argument;
+    template_step& added = add_step(at.block, at.scope, step, at.what, {first, first + step.argument_count});
+    if (what.open_grid) added.grid = parts_->sizes.add(*what.open_grid);
   }
 }
 

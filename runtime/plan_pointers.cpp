@@ -13,6 +13,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
     : plan_(&of),
       device_(&target),
       host_(target.info().host_memory),
+      arena_(arena),
       table_(of.buffers.size(), nothing_at_all),
       values_(of.most_arguments),
       counters_(of.counters) {
@@ -29,6 +30,14 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
   maps_.resize(of.tensor_maps.size());
   mapped_.resize(of.tensor_maps.size());
   for (std::size_t m = 0; m < maps_.size(); ++m) arguments_[of.tensor_maps[m].argument] = &maps_[m];
+}
+
+void plan_pointers::move_arena(std::byte* arena) {
+  if (arena == arena_) return;
+  arena_ = arena;
+  for (std::size_t i = 0; i < table_.size(); ++i)
+    if (const plan_buffer& b = plan_->buffers[i]; b.place == buffer_place::arena && b.bytes)
+      table_[i] = arena + b.offset;
 }
 
 launch_request plan_pointers::launch(const launch_step& step) {

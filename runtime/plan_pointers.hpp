@@ -16,6 +16,10 @@ class plan_pointers {
   plan_pointers(plan_pointers&&) noexcept = default;
   plan_pointers& operator=(plan_pointers&&) noexcept = default;
 
+  // Goes on with an arena at another address, between two runs. For the host only: graphs and launch parameters of a
+  // GPU keep addresses.
+  void move_arena(std::byte* arena);
+
   void*& operator[](buffer_id id) { return table_[id]; }
   void* operator[](buffer_id id) const { return table_[id]; }
   std::uint32_t& counter(std::uint32_t index) { return counters_[index]; }
@@ -36,6 +40,7 @@ class plan_pointers {
   const plan* plan_;
   device* device_;
   bool host_;
+  std::byte* arena_;
   std::vector<void*> table_;  // per plan buffer
   // Arguments of the current launch (for the host, of all blocks) or call.
   std::vector<void*> values_;

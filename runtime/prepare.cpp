@@ -19,8 +19,9 @@ std::vector<bool> constant_launches(const prepare_request& request) {
   std::vector<bool> constant(launches.size());
   std::vector<bool> varies(request.kernel.scratch.size());  // scratch that each run must fill
   for (std::size_t l = 0; l < launches.size(); ++l)
-    constant[l] = launches[l].prepare && std::ranges::all_of(launches[l].arguments, [&](const launch_argument& a) {
-                    return a.kind == buffer_kind::scratch ||
+    constant[l] = launches[l].prepare && !launches[l].open_grid &&
+                  std::ranges::all_of(launches[l].arguments, [&](const launch_argument& a) {
+                    return (a.kind == buffer_kind::scratch && !request.kernel.scratch[a.index].open_bytes) ||
                            (a.kind == buffer_kind::input && request.constants[a.index] != nullptr);
                   });
   for (bool changed = true; changed;) {

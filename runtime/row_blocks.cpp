@@ -4,25 +4,24 @@
 
 #include "ir/error.hpp"
 #include "runtime/arena.hpp"
-#include "runtime/launch_check.hpp"
 
 namespace kiln {
 
-std::int64_t count_rows(const instruction& i, const row_kernel& kernel) {
+std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> inputs,
+                        std::span<const std::size_t> outputs, const std::string& what) {
   auto require = [&](bool holds) {
     if (!holds)
-      throw error(error_kind::corrupted,
-                  describe_instruction(i) + ": its tensors do not fit its row kernel; finalize the program again");
+      throw error(error_kind::corrupted, what + ": its tensors do not fit its row kernel; finalize the program again");
   };
-  require(i.inputs().size() == kernel.inputs.size() && i.outputs().size() == kernel.outputs.size());
+  require(inputs.size() == kernel.inputs.size() && outputs.size() == kernel.outputs.size());
   std::int64_t rows = -1;
-  auto check = [&](const shape& type, const row_part& part) {
-    const auto bytes = static_cast<std::int64_t>(type.bytes());
+  auto check = [&](std::size_t size, const row_part& part) {
+    const auto bytes = static_cast<std::int64_t>(size);
     if (part.per_row && part.bytes && rows < 0) rows = bytes / part.bytes;
     require(bytes == (part.per_row && part.bytes ? rows * part.bytes : part.bytes));
   };
-  for (std::size_t o = 0; o < kernel.outputs.size(); ++o) check(i.outputs()[o], kernel.outputs[o]);
-  for (std::size_t k = 0; k < kernel.inputs.size(); ++k) check(i.inputs()[k].type(), kernel.inputs[k]);
+  for (std::size_t o = 0; o < outputs.size(); ++o) check(outputs[o], kernel.outputs[o]);
+  for (std::size_t k = 0; k < inputs.size(); ++k) check(inputs[k], kernel.inputs[k]);
   return std::max<std::int64_t>(rows, 0);
 }
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "ir/instruction.hpp"
 #include "ir/row_kernel.hpp"
 #include "runtime/plan.hpp"
 
@@ -21,9 +22,10 @@ struct row_blocks {
   std::int64_t valid = 0;
 };
 
-// Returns the number of rows of the instruction, whose shapes must be static. Throws error{corrupted} if its tensors do
-// not consist of the kernel's rows.
-std::int64_t count_rows(const instruction& i, const row_kernel& kernel);
+// Returns the number of rows of an instruction with tensors of these bytes; `what` is its name for messages. Throws
+// error{corrupted} if the tensors do not consist of the kernel's rows.
+std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> inputs,
+                        std::span<const std::size_t> outputs, const std::string& what);
 
 // Covers the rows with as many blocks as possible of the largest version, then of the next one, and so on. If all
 // blocks read a tensor that is larger than their rows (weights), rows that fill at least half of a block become one

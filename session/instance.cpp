@@ -10,6 +10,7 @@
 #include "jit/tuning/kernel_times.hpp"
 #include "jit/tuning/tuned_runner.hpp"
 #include "jit/warm/recorded_miss.hpp"
+#include "runtime/arena_pool.hpp"
 #include "runtime/host_device.hpp"
 #include "runtime/io_buffers.hpp"
 #include "session/background_work.hpp"
@@ -64,7 +65,7 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
       lazy_(kernels.ranged != nullptr, [this] { with_.report(session_events::kernels_swapped{sizes_, 1}); }) {
   auto begin = clock::now();
   with_.report(session_events::finalizing{});
-  native_ = finalize(kernels);
+  native_.emplace(finalize(kernels));
   finalize_ms_ = milliseconds_since(begin) + kernels.of_ranged.elapsed_ms;
   add_report(report_, std::move(kernels.of_ranged));
   with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
@@ -72,13 +73,33 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
   begin = clock::now();
   plan_options planning = with_.planning();
   planning.sizes = &sizes_;
-  executable_ = load(native_, with_.device(), planning);
-  graphs_ = graph_memory(with_.records(), with_.device(), native_, with_.options().graphs);
+  executable_ = load(*native_, with_.device(), planning);
+  graphs_ = graph_memory(with_.records(), with_.device(), *native_, with_.options().graphs);
   load_ms_ = milliseconds_since(begin);
   with_.report(session_events::loaded{sizes_, executable_->plan().report, load_ms_});
 }
 
+instance::instance(const session_resources& with, const program& portable, dim_bindings sizes,
+                   std::shared_ptr<const plan> planned, graph_memory graphs)
+    : with_(with),
+      sizes_(std::move(sizes)),
+      portable_(&portable),
+      executable_(std::in_place, std::move(planned), with.device()),
+      graphs_(std::move(graphs)),
+      lazy_(true, [this] { with_.report(session_events::kernels_swapped{sizes_, 1}); }) {
+  with_.report(session_events::finalizing{});
+  with_.report(session_events::finalized{sizes_, report_, finalize_ms_});
+  with_.report(session_events::loaded{sizes_, executable_->plan().report, load_ms_});
+}
+
 instance::~instance() = default;
+
+const program& instance::bound() const {
+  std::call_once(bound_once_, [this] {
+    if (!bound_) bound_.emplace(portable_->bind(sizes_));
+  });
+  return *bound_;
+}
 
 program instance::finalize(const instance_kernels& kernels) {
   const session_options& options = with_.options();
@@ -86,8 +107,8 @@ program instance::finalize(const instance_kernels& kernels) {
   jit.only_if_cached |= kernels.only_cached;
   // The kernels that serve only these sizes.
   std::optional<program> rest;
-  if (kernels.ranged) rest = kernels.ranged->use_in(bound_, sizes_);
-  const program& portable = rest ? *rest : bound_;
+  if (kernels.ranged) kernels.ranged->use_in(rest.emplace(bound_->clone()), sizes_);
+  const program& portable = rest ? *rest : *bound_;
   if (with_.cache() && options.verify_cache)
     for (const cache_mismatch& m : compare_with_cache(portable, jit, true).mismatches)
       with_.report(session_events::entry_replaced{m});
@@ -109,7 +130,7 @@ void instance::specialize(const std::function<bool()>& cancelled) {
   jit.progress = [&](std::size_t, std::size_t) {
     if (cancelled()) throw work_cancelled();
   };
-  const program native = compile_bytecode(bound_, jit);
+  const program native = compile_bytecode(bound(), jit);
   if (cancelled()) return;
   lazy_.put_on_trial(load(native, with_.device(), with_.planning()));
 }
@@ -124,6 +145,14 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
   for (const literal& l : inputs) types.push_back(l.type());
   executable_->check_inputs(types);
   std::lock_guard lock(run_mutex_);
+  if (const auto& arenas = executable_->plan().arenas) {
+    borrowed_block block(*arenas, io_buffers::bytes_of(*executable_));
+    io_buffers tensors(*executable_, block.data());
+    if (!shared_runner_) shared_runner_ = make_runner(with_.options().graphs);
+    tensors.upload(inputs);
+    shared_runner_->run(tensors.inputs(), tensors.outputs());
+    return tensors.download();
+  }
   if (!runner_) runner_ = std::make_unique<runner>(io_buffers(*executable_), make_runner(with_.options().graphs));
   runner& r = *runner_;
   r.tensors.upload(inputs);
@@ -156,7 +185,7 @@ std::vector<kernel_tuning> instance::tune(std::span<const literal> inputs, const
   tensors.upload(inputs);
   std::vector<double> kernel_times = measure_kernel_times(*executable_, report_, tensors, timing_runs);
   const jit_options jit = tuning_jit(with_);
-  tuner tuning(bound_, timing_device(with_.device()), jit, &with_.records(), options);
+  tuner tuning(bound(), timing_device(with_.device()), jit, &with_.records(), options);
   std::size_t done = 0;
   return tuning.tune_all(kernel_times, budget_ms, [&](const kernel_tuning& kernel, std::size_t) {
     with_.report(session_events::tuned{kernel, ++done, kernel_times.size()});
@@ -168,7 +197,7 @@ background_tuner& instance::tuning_in_background() const {
   if (!tuner_) {
     background_options options{.budget_ms = with_.options().tuning_budget_ms, .plan = with_.planning()};
     options.tuning.effort = with_.options().tuning;
-    tuner_ = std::make_unique<background_tuner>(bound_, native_.clone(), report_, *executable_,
+    tuner_ = std::make_unique<background_tuner>(bound(), native_->clone(), report_, *executable_,
                                                 timing_device(with_.device()), tuning_jit(with_), &with_.records(),
                                                 std::move(options));
   }

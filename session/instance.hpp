@@ -36,12 +36,15 @@ class instance {
   // Finalizes missing kernels, loads the program and plans it. `bound` is the program with its symbols replaced by the
   // sizes. Throws what compile_bytecode and load throw.
   instance(const session_resources& with, program bound, dim_bindings sizes, instance_kernels kernels = {});
+  // For kernels that serve all sizes: goes on from a plan of a template. `portable` must outlive the instance.
+  // `graphs` is what is known about replaying the plans of the template.
+  instance(const session_resources& with, const program& portable, dim_bindings sizes,
+           std::shared_ptr<const plan> planned, graph_memory graphs);
   ~instance();
   instance(const instance&) = delete;
 
   const dim_bindings& sizes() const { return sizes_; }
-  const program& bound() const { return bound_; }       // portable kernels, static shapes
-  const program& native() const { return native_; }     // what the executable was loaded from
+  const program& bound() const;                         // portable kernels, static shapes
   const jit_report& report() const { return report_; }  // of finalization
   const kiln::executable& executable() const { return *executable_; }
   const graph_memory& graphs() const { return graphs_; }  // the policy, and what is known about this program
@@ -82,7 +85,10 @@ class instance {
   program finalize(const instance_kernels& kernels);
   const session_resources& with_;
   dim_bindings sizes_;
-  program bound_, native_;
+  const program* portable_ = nullptr;  // of which bound_ is made on demand
+  mutable std::once_flag bound_once_;
+  mutable std::optional<program> bound_;
+  std::optional<program> native_;  // what the executable was loaded from; not if that was a template
   jit_report report_;
   double finalize_ms_ = 0, load_ms_ = 0;
   std::optional<kiln::executable> executable_;
@@ -95,6 +101,7 @@ class instance {
   mutable std::unique_ptr<background_tuner> tuner_;
   // Created by the first run.
   std::unique_ptr<runner> runner_;
+  std::unique_ptr<model_runner> shared_runner_;  // where runs share memory with those of other instances
 };
 
 }  // namespace kiln

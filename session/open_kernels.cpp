@@ -78,19 +78,18 @@ jit_report open_kernels::compile(const std::vector<open_kernel*>& wanted, const 
   return report;
 }
 
-program open_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
-  program result = bound.clone();
-  for (module& m : result.modules())
+void open_kernels::use_in(program& in, const dim_bindings* sizes) const {
+  for (module& m : in.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
-      if (!object || object->format == code_format::native || has_empty_input(i)) continue;
+      if (!object || object->format == code_format::native || (sizes && has_empty_input(i))) continue;
       const auto found = kernels_.find(object->payload);
-      if (found == kernels_.end() || !found->second.bytes || !serves(found->second.native, sizes)) continue;
-      result.add_kernel(found->second.hash, found->second.bytes);
+      if (found == kernels_.end() || !found->second.bytes) continue;
+      if (sizes && !serves(found->second.native, *sizes)) continue;
+      in.add_kernel(found->second.hash, found->second.bytes);
       m.set_operation(&i,
                       code_object::make(object->symbol, code_format::native, found->second.hash, target_, i.outputs()));
     }
-  return result;
 }
 
 }  // namespace kiln

@@ -28,10 +28,10 @@ class open_kernels {
   // The first call compiles all selected kernels as compile_bytecode does; later calls return an empty report. If the
   // compiler refuses a kernel, `warn` is called and the kernel is specialized for each set of sizes instead.
   jit_report finalize(const jit_options& options, const std::function<void(const std::string&)>& warn);
-  // In `bound`, which is the program bound to `sizes`, replaces the code objects for which there is an open kernel.
-  // Others stay portable, as do those with an empty input, which an open kernel may not read, and those with more
-  // elements than the kernel's offsets can address (serves() in ir/native_kernel.hpp).
-  program use_in(const program& bound, const dim_bindings& sizes) const;
+  // Replaces the code objects of `in` for which there is an open kernel. Others stay portable. If `in` is bound to
+  // `sizes`, so do those with an empty input, which an open kernel may not read, and those with more elements than the
+  // kernel's offsets can address (serves() in ir/native_kernel.hpp). `sizes` is null if its dims are open.
+  void use_in(program& in, const dim_bindings* sizes) const;
 
  private:
   struct open_kernel {

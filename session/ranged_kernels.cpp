@@ -18,8 +18,14 @@ jit_report ranged_kernels::finalize(const dim_bindings& sizes, const jit_options
   return report;
 }
 
-program ranged_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
-  return open_.use_in(rows_.use_in(bound, sizes), sizes);
+void ranged_kernels::use_in(program& bound, const dim_bindings& sizes) const {
+  rows_.use_in(bound, &sizes);
+  open_.use_in(bound, &sizes);
+}
+
+void ranged_kernels::use_in(program& open) const {
+  rows_.use_in(open, nullptr);
+  open_.use_in(open, nullptr);
 }
 
 }  // namespace kiln

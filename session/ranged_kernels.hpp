@@ -20,7 +20,9 @@ class ranged_kernels {
                       const std::function<void(const std::string&)>& warn);
   // In `bound`, which is the program bound to `sizes`, replaces the code objects for which there is such a kernel.
   // Others stay portable.
-  program use_in(const program& bound, const dim_bindings& sizes) const;
+  void use_in(program& bound, const dim_bindings& sizes) const;
+  // The same in a program whose dims are open, with the kernels that serve all sizes.
+  void use_in(program& open) const;
 
  private:
   row_kernels rows_;

@@ -154,21 +154,19 @@ void row_kernels::forget_oldest() {
   if (made_.size() > most_kept) std::erase_if(made_, [&](const auto& m) { return m.second.last_use != uses_; });
 }
 
-program row_kernels::use_in(const program& bound, const dim_bindings& sizes) const {
-  program result = bound.clone();
-  for (module& m : result.modules())
+void row_kernels::use_in(program& in, const dim_bindings* sizes) const {
+  for (module& m : in.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
       if (!object || object->format == code_format::native) continue;
       const auto open = open_.find(object->payload);
-      if (open == open_.end()) continue;
-      const auto made = made_.find(key_of(open->second, sizes));
+      if (open == open_.end() || (!sizes && !open->second.inside.empty())) continue;
+      const auto made = made_.find(key_of(open->second, sizes ? *sizes : dim_bindings()));
       if (made == made_.end()) continue;
       const auto& [hash, bytes, last_use] = made->second;
-      result.add_kernel(hash, bytes);
+      in.add_kernel(hash, bytes);
       m.set_operation(&i, code_object::make(object->symbol, code_format::native, hash, target_, i.outputs()));
     }
-  return result;
 }
 
 }  // namespace kiln

@@ -30,9 +30,10 @@ class row_kernels {
   // Compiles the blocks that are missing for these sizes as compile_bytecode does, and throws what it throws. The
   // report is empty if none were missing.
   jit_report finalize(const dim_bindings& sizes, const jit_options& options);
-  // In `bound`, which is the program bound to `sizes`, replaces the code objects for which there is such a kernel.
-  // Others stay portable. The kernels must be finalized.
-  program use_in(const program& bound, const dim_bindings& sizes) const;
+  // Replaces the code objects of `in` for which there is such a kernel. Others stay portable. The kernels must be
+  // finalized. `sizes`: those that `in` is bound to; null if its dims are open, where only kernels without open dims
+  // inside a row can be used.
+  void use_in(program& in, const dim_bindings* sizes) const;
 
  private:
   struct open_kernel {

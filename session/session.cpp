@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "ir/bind_shapes.hpp"
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "ir/native_program.hpp"
+#include "session/general_program.hpp"
 
 namespace kiln {
 namespace {
@@ -63,11 +66,17 @@ void session::open(const std::filesystem::path& file, session_options options, c
   read_ms_ = milliseconds_since(begin);
   resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), file.string(),
                                                    std::move(embedded), std::move(hints));
+  find_native_kernels();
 }
 
 session::session(program portable, std::string name, session_options options) : portable_(std::move(portable)) {
   chosen_device chosen = device_of(options);
   resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
+}
+
+// Native kernels with open dims serve all sizes; no others are made.
+void session::find_native_kernels() {
+  general_ready_ = !portable_.symbols.empty() && has_native_kernels_only(portable_);
 }
 
 std::shared_ptr<instance> session::find(const dim_bindings& sizes) {
@@ -94,11 +103,8 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   if (auto found = find(sizes)) return found;
   std::lock_guard making(making_mutex_);
   if (auto found = find(sizes)) return found;  // another thread made it meanwhile
-  std::shared_ptr<instance> made;
-  if (portable_.symbols.empty() || way_of(resources_->options()) == specialization::eager)
-    made = make_exact(bind(), sizes);
-  else if (way_of(resources_->options()) == specialization::off) made = make_general(bind(), sizes);
-  else made = make_lazily(bind(), sizes);
+  std::shared_ptr<instance> made = make_from_template(sizes);
+  if (!made) made = make_from_program(bind(), sizes);
   made_any_ = true;
   std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
@@ -109,6 +115,13 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   }
   for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
   return made;
+}
+
+std::shared_ptr<instance> session::make_from_program(program bound, const dim_bindings& sizes) {
+  const specialization way = way_of(resources_->options());
+  if (portable_.symbols.empty() || way == specialization::eager) return make_exact(std::move(bound), sizes);
+  if (way == specialization::off) return make_general(std::move(bound), sizes);
+  return make_lazily(std::move(bound), sizes);
 }
 
 std::shared_ptr<instance> session::make_exact(program bound, const dim_bindings& sizes, bool only_cached) {
@@ -122,6 +135,29 @@ ranged_kernels& session::general_kernels() {
   return *ranged_kernels_;
 }
 
+// Guarded by ranged_mutex_. Null if there can be none.
+open_plans* session::general_plans() {
+  if (!std::exchange(general_plans_tried_, true)) try {
+      program native = general_program(portable_, general_kernels(), resources_->compiling());
+      general_graphs_ = graph_memory(resources_->records(), resources_->device(), native, resources_->options().graphs);
+      general_plans_.emplace(std::move(native), resources_->device(), resources_->planning());
+    } catch (const error& e) {
+      resources_->warn(std::string(e.what()) + ": each set of sizes is planned on its own");
+    }
+  return general_plans_ ? &*general_plans_ : nullptr;
+}
+
+std::shared_ptr<instance> session::make_from_template(const dim_bindings& sizes) {
+  if (!general_ready_ || way_of(resources_->options()) == specialization::eager) return nullptr;
+  std::lock_guard lock(ranged_mutex_);
+  open_plans* plans = general_plans();
+  auto planned = plans ? plans->at(sizes) : nullptr;
+  if (!planned) return nullptr;
+  auto made = std::make_shared<instance>(*resources_, portable_, sizes, std::move(planned), general_graphs_);
+  if (way_of(resources_->options()) == specialization::lazy) watch(made);
+  return made;
+}
+
 std::shared_ptr<instance> session::make_general(program bound, const dim_bindings& sizes, bool only_cached) {
   if (!only_cached) general_wanted_ = true;
   std::lock_guard lock(ranged_mutex_);
@@ -131,6 +167,7 @@ std::shared_ptr<instance> session::make_general(program bound, const dim_binding
   if (!only_cached) resources_->report(session_events::finalizing{});
   jit_report report =
       general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
+  general_ready_ = true;
   return std::make_shared<instance>(*resources_, std::move(bound), sizes,
                                     instance_kernels{&*ranged_kernels_, std::move(report), only_cached});
 }
@@ -169,6 +206,8 @@ void session::watch(const std::shared_ptr<instance>& made) {
           if (stop.stop_requested() || general_wanted_) throw work_cancelled();
         };
         general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
+        if (open_plans* plans = general_plans()) plans->at(sizes);
+        general_ready_ = true;
       });
     };
   if (made->lazy().serves_many())

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/open_plans.hpp"
 #include "session/background_work.hpp"
 #include "session/instance.hpp"
 #include "session/ranged_kernels.hpp"
@@ -42,12 +43,12 @@ class session {
 
   // The instance for these values of the open dimensions, made where there is none yet. At most most_instances are
   // kept; one that somebody holds lives on without being kept. Throws error{usage} that names a dimension without a
-  // value, or one outside its range.
+  // value, or error{invalid_shape} for one outside its range or against a condition of the model.
   std::shared_ptr<instance> at(const dim_bindings& sizes);
   // The same for callers who have bound the program already: `bound` is portable().bind(sizes).
   std::shared_ptr<instance> at(const dim_bindings& sizes, program bound);
-  // For these inputs, in the order of the main module's parameters. Throws error{usage} that names an input which
-  // contradicts the model.
+  // For these inputs, in the order of the main module's parameters. Throws error{invalid_shape} that names an input
+  // which contradicts the model.
   std::shared_ptr<instance> at(std::span<const literal> inputs);
   // Runs the instance for these inputs. Outputs in the order of the model's.
   std::vector<literal> run(std::span<const literal> inputs) { return at(inputs)->run(inputs); }
@@ -59,13 +60,18 @@ class session {
  private:
   void open(const std::filesystem::path& file, session_options options, chosen_device chosen,
             std::chrono::steady_clock::time_point begin);
+  void find_native_kernels();
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
+  std::shared_ptr<instance> make_from_program(program bound, const dim_bindings& sizes);
   std::shared_ptr<instance> make_exact(program bound, const dim_bindings& sizes, bool only_cached = false);
   std::shared_ptr<instance> make_general(program bound, const dim_bindings& sizes, bool only_cached = false);
+  // With kernels that serve all sizes, if they are there and no plan of its own is needed.
+  std::shared_ptr<instance> make_from_template(const dim_bindings& sizes);
   std::shared_ptr<instance> make_lazily(program bound, const dim_bindings& sizes);
   void watch(const std::shared_ptr<instance>& made);
   ranged_kernels& general_kernels();
+  open_plans* general_plans();
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
@@ -73,6 +79,10 @@ class session {
   bool made_any_ = false;    // under making_mutex_
   std::mutex ranged_mutex_;  // guards ranged_kernels_
   std::optional<ranged_kernels> ranged_kernels_;
+  std::optional<open_plans> general_plans_;  // of these kernels; under ranged_mutex_, as is what follows
+  graph_memory general_graphs_;              // what is known about replaying them
+  bool general_plans_tried_ = false;
+  std::atomic<bool> general_ready_ = false;         // ranged_kernels_ are finalized
   std::atomic<bool> general_wanted_ = false;        // now: the background leaves it to the caller
   mutable std::mutex mutex_;                        // guards what follows
   std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
@@ -80,7 +90,7 @@ class session {
 };
 
 // The symbols of `p` that these inputs determine, by name: their shapes, and the elements of those whose values are
-// sizes. Throws error{usage} where an input contradicts the model.
+// sizes. Throws error{invalid_shape} where an input contradicts the model.
 dim_bindings sizes_of_inputs(const program& p, const std::map<std::string, literal>& given);
 
 }  // namespace kiln

@@ -14,6 +14,7 @@
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
+#include "tools/decoder_import.hpp"
 #include "tools/explanation.hpp"
 #include "tools/model_summary.hpp"
 #include "tools/sequence_option.hpp"
@@ -75,7 +76,7 @@ int compile_model(const options& o, const output_options& output) {
   importing.max_nodes = o.max_nodes;
   auto custom = compile_custom_ops(o.custom_ops);
   importing.custom_operators = &custom;
-  program imported = import_onnx(o.model, importing);
+  program imported = import_with_empty_past(o.model, importing);
   auto import_done = clock::now();
   compile_options compiling;
   if (o.fp16) compiling.precision = element_type::f16;

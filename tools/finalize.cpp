@@ -19,11 +19,11 @@
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/kernel/configuration_names.hpp"
-#include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "runtime/launch_check.hpp"
 #include "session/open_kernels.hpp"
 #include "tools/command.hpp"
 #include "tools/model_options.hpp"
+#include "tools/native_file.hpp"
 #include "tools/npy.hpp"
 #include "tools/program_listing.hpp"
 #include "tools/progress.hpp"
@@ -143,10 +143,40 @@ kernel_configuration parse_configuration(const std::vector<std::string>& setting
   return configuration;
 }
 
+nlohmann::ordered_json describe_compiled(const jit_report& report) {
+  auto compiled = nlohmann::ordered_json::array();
+  for (const kernel_report& k : report.kernels)
+    compiled.push_back({{"symbol", k.symbol},
+                        {"payload", k.payload},
+                        {"occurrences", k.occurrences},
+                        {"cached", k.cached},
+                        {"compile_ms", k.compile_ms}});
+  return compiled;
+}
+
+int print_native_file(const options& o, const target_row& target, const jit_report& report,
+                      const output_options& output) {
+  nlohmann::ordered_json document{{"file", o.file},
+                                  {"target", target.name},
+                                  {"native_file", o.native_file},
+                                  {"compiled", describe_compiled(report)},
+                                  {"finalize_ms", report.elapsed_ms},
+                                  {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
+  output.print(document, [&] {
+    print("{}: {} kernels for all sizes on {} in {:.2f} s, written to {}\n", o.file, report.kernels.size(), target.name,
+          report.elapsed_ms / 1e3, o.native_file);
+  });
+  return 0;
+}
+
 int finalize_file(const options& o, const output_options& output) {
   target_row target = find_target(o.target);
-  if (!o.native_file.empty() && o.specialize == "off")
-    throw error(error_kind::usage, "--native-file: its kernels are specialized; leave --specialize off away");
+  // A native file for all sizes.
+  const bool all_sizes = !o.native_file.empty() && o.specialize == "off";
+  if (all_sizes != o.folder.empty())
+    throw error(error_kind::usage, all_sizes ? "--output: objects and kernels.json are for one set of sizes; leave it "
+                                               "away, or --specialize off"
+                                             : "--output: name a folder for the objects");
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage,
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
@@ -154,9 +184,11 @@ int finalize_file(const options& o, const output_options& output) {
   dim_bindings bindings = parse_bindings(o.dims);
   require_known_dimensions(portable, bindings);
   for (const auto& [name, range] : portable.symbols)
-    if (!bindings.contains(name))
+    if (!all_sizes && !bindings.contains(name))
       throw error(error_kind::usage,
-                  fmt::format("dimension '{}' is open: give it a value with --dim {}=N", name, name));
+                  fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or write a --native-file for "
+                              "all sizes with --specialize off",
+                              name, name));
   auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
   progress_bar progress("finalizing", output);
   jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
@@ -164,11 +196,18 @@ int finalize_file(const options& o, const output_options& output) {
   jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
   jit_report report, of_open;
   program bound = portable.bind(bindings);
+  if (all_sizes) {
+    const program native = finalize_for_all_sizes(bound, jit, report);
+    progress.finish();
+    check_stop();
+    write_native_file(native, o.native_file, o.cache);
+    return print_native_file(o, target, report, output);
+  }
   if (o.specialize == "off") {
     const bool host = target.family == target_family::cpu;
     open_kernels open(portable, host ? processor::cpu : processor::gpu, {});
     of_open = open.finalize(jit, [](const std::string& text) { spdlog::warn("{}", text); });
-    bound = open.use_in(bound, bindings);
+    open.use_in(bound, &bindings);
   }
   program native = compile_bytecode(bound, jit, &report);
   std::ranges::move(of_open.kernels, std::back_inserter(report.kernels));
@@ -216,27 +255,11 @@ int finalize_file(const options& o, const output_options& output) {
                          {"scratch", describe_scratch(kernel)},
                          {"launches", launches}});
     }
-  if (!o.native_file.empty()) {
-    write_options writing;
-    writing.dialect_version = dialect_version();
-    const cache_options keys = cache_options_of(o.cache);
-    writing.sign_with = keys.sign_with ? &*keys.sign_with : keys.consent.user ? keys.consent.user->own() : nullptr;
-    if (!writing.sign_with)
-      spdlog::warn("{} is not signed, and runs with --allow-unsigned-native only: {}", o.native_file,
-                   keys.consent.user ? keys.consent.user->why() : "there is no folder for your key: set HOME");
-    write_program(native, o.native_file, writing);
-  }
-  auto compiled = nlohmann::ordered_json::array();
-  for (const kernel_report& k : report.kernels)
-    compiled.push_back({{"symbol", k.symbol},
-                        {"payload", k.payload},
-                        {"occurrences", k.occurrences},
-                        {"cached", k.cached},
-                        {"compile_ms", k.compile_ms}});
+  if (!o.native_file.empty()) write_native_file(native, o.native_file, o.cache);
   nlohmann::ordered_json document{{"file", o.file},
                                   {"target", target.name},
                                   {"kernels", kernels},
-                                  {"compiled", compiled},
+                                  {"compiled", describe_compiled(report)},
                                   {"finalize_ms", report.elapsed_ms},
                                   {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   auto listing =
@@ -257,10 +280,11 @@ action declare_finalize(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.add_option("FILE", o->file, ".kiln file")->required();
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
-  app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json")->required();
+  app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json");
   app.add_option("--native-file", o->native_file,
                  "Also write a .kiln with these kernels instead of the portable ones: it runs without a "
-                 "compiler, on this target only");
+                 "compiler, on this target only. With --specialize off and without --output: a file that serves all "
+                 "sizes of the dimensions that --dim leaves open");
   app.add_flag("--export-constants", o->export_constants,
                "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   add_worker_options(app, o->workers);

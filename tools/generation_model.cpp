@@ -6,29 +6,12 @@
 
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
-#include "generation/decoder_ports.hpp"
 #include "ir/error.hpp"
+#include "tools/decoder_import.hpp"
 #include "tools/model_options.hpp"
 #include "tools/npy.hpp"
 
 namespace kiln::tools {
-namespace {
-
-// The dimensions of the past may be 0 in the first step. They are known only after an import, so there are two.
-program import_decoder(const std::filesystem::path& file) {
-  program imported = import_onnx(file);
-  const decoder_ports ports = recognize_decoder(imported);
-  import_options options;
-  const auto parameters = imported.main().parameters();
-  for (const state_port& s : ports.states)
-    if (s.input && s.axis)
-      for (const std::string& symbol : parameters[*s.input].type().dims[*s.axis].symbols())
-        options.dims.emplace(symbol, dim_range{.min = 0, .max = INT64_MAX, .optimal = {}});
-  return options.dims.empty() ? std::move(imported) : import_onnx(file, options);
-}
-
-}  // namespace
-
 generation_model::generation_model(const generation_files& files, session_options options, const output_options& output,
                                    std::int64_t context)
     : view_(output) {
@@ -62,8 +45,8 @@ std::unique_ptr<session> generation_model::open(const std::filesystem::path& fil
   if (file.extension() != ".onnx") return std::make_unique<session>(file, options);
   session_options made_here = options;
   if (made_here.compiling == compile_place::workers) made_here.compiling = compile_place::this_process;
-  return std::make_unique<session>(compile(is_decoder ? import_decoder(file) : import_onnx(file)), file.string(),
-                                   std::move(made_here));
+  return std::make_unique<session>(compile(is_decoder ? import_with_empty_past(file) : import_onnx(file)),
+                                   file.string(), std::move(made_here));
 }
 
 }  // namespace kiln::tools

@@ -39,7 +39,7 @@ nlohmann::ordered_json time_kernels(const opened_model& model, const io_buffers&
   run_profile profile;
   for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs(), buffers.outputs(), profile);
   auto list = nlohmann::ordered_json::array();
-  const auto& instructions = exe.plan().instructions;
+  const auto& instructions = exe.plan().instructions();
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     if (profile.instructions[i].steps == 0) continue;
     double ms = static_cast<double>(profile.instructions[i].nanoseconds) / 1e6 / runs;

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 
+#include "bench/session/many.hpp"
 #include "bench/session/unseen.hpp"
 #include "ir/error.hpp"
 #include "jit/compile_worker.hpp"
@@ -76,18 +77,22 @@ int measure(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string device = "host";
+  if (argc > 2 && argv[1] == std::string("--device")) device = argv[2], argv += 2, argc -= 2;
   if (argc == 2 && argv[1] == std::string(compile_worker_argument)) return run_compile_worker();
   const bool unseen = argc > 4 && argv[1] == std::string("--unseen");
-  if (argc < 3 || (!unseen && argv[1][0] == '-')) {
+  const bool many = argc > 4 && argv[1] == std::string("--many");
+  if (argc < 3 || (!unseen && !many && argv[1][0] == '-')) {
     fmt::print(stderr,
                "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
                "[CACHE_FOLDER]\n"
-               "       bench_session --unseen FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
+               "       bench_session [--device NAME] --unseen|--many FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
                "[CACHE_FOLDER]\n");
     return 2;
   }
   try {
-    return unseen ? bench::measure_unseen(argc, argv) : measure(argc, argv);
+    if (many) return bench::measure_many(argc, argv, device);
+    return unseen ? bench::measure_unseen(argc, argv, device) : measure(argc, argv);
   } catch (const error& e) {
     fmt::print(stderr, "bench_session: {}\n", e.what());
     return 1;

@@ -22,7 +22,7 @@ std::vector<double> measure_kernel_times(const executable& loaded, const jit_rep
       loaded.run_timed(context, tensors.inputs(), tensors.outputs(), profile);
     }
     std::map<std::string, double> spent;
-    const auto& instructions = loaded.plan().instructions;
+    const auto& instructions = loaded.plan().instructions();
     for (std::size_t i = 0; i < instructions.size(); ++i)
       spent[instructions[i].payload] += static_cast<double>(profile.instructions[i].nanoseconds) / 1e6;
     for (const auto& [native, users] : kernels)

@@ -449,8 +449,8 @@ TEST_F(plans, timed_runs_name_every_instruction) {
     sum_of_steps += entry.nanoseconds;
   }
   EXPECT_LE(sum_of_steps, profile.nanoseconds);
-  EXPECT_EQ(e.plan().instructions[1].name, "sum");
-  EXPECT_EQ(e.plan().instructions[1].origin, "node of sum");
+  EXPECT_EQ(e.plan().instructions()[1].name, "sum");
+  EXPECT_EQ(e.plan().instructions()[1].origin, "node of sum");
   EXPECT_THAT(e.plan().str(), HasSubstr("launch sum grid 5 (arena["));
 }
 

@@ -117,7 +117,11 @@ TEST_F(lazy_sessions, what_the_cache_has_is_used) {
   EXPECT_EQ(run(*s, 1, 31), 0u);
   EXPECT_TRUE(s->at({{"batch", 1}, {"seq", 31}})->lazy().serves_many());
   EXPECT_EQ(run(*s, 2, 9), 0u);
-  EXPECT_FALSE(s->at({{"batch", 2}, {"seq", 9}})->lazy().serves_many());
+  // A session that has general kernels starts with them: that takes microseconds.
+  EXPECT_TRUE(s->at({{"batch", 2}, {"seq", 9}})->lazy().serves_many());
+  auto first = open(options());
+  EXPECT_EQ(run(*first, 2, 9), 0u);
+  EXPECT_FALSE(first->at({{"batch", 2}, {"seq", 9}})->lazy().serves_many());
   session_options only = options();
   only.only_cached = true;
   auto cached = open(std::move(only));

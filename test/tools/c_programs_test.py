@@ -1,6 +1,7 @@
 """The programs in examples/: a portable file with the compiler in libkiln.so, a native one with the runtime alone.
 KILN_EXAMPLES is their folder, KILN_LIBRARIES that of the
 libraries; KILN_STAND_IN and KILN_STAND_IN_PROGRAM as in graph_test.py."""
+import ctypes
 import os
 import shutil
 import subprocess
@@ -55,6 +56,46 @@ class CPrograms(KilnCase):
         done = self.c("run_portable", file, "host", "N=2")
         self.assertEqual(done.stdout.strip(), self.expected(file, (2, 3, 9, 7)))
         self.assertIn("usage: dimension 'N'", self.c("run_portable", file, code=1).stderr)
+
+    @unittest.skipIf(kiln_case.SANITIZER, "a sanitizer's library is not loaded into Python")
+    def test_a_native_file_serves_all_sizes_without_a_compiler(self):
+        file, native = self.compiled(self.conv_model(batch="N")), self.path("native.kiln")
+        self.kiln("finalize", file, "--target", "x86-64-v3", "--specialize", "off", "--native-file", native)
+        self.runtime_alone()
+        library = ctypes.CDLL(self.path("alone/libkiln_runtime.so.0"))
+        library.kiln_last_error.restype = ctypes.c_char_p
+        library.kiln_status_name.restype = ctypes.c_char_p
+
+        class Dim(ctypes.Structure):
+            _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_int64)]
+
+        def check(status):
+            self.assertEqual(status, 0, library.kiln_last_error())
+
+        def pointers(array):
+            return (ctypes.c_void_p * 1)(array.ctypes.data)
+
+        session = ctypes.c_void_p()
+        check(library.kiln_session_open(native.encode(), None, ctypes.byref(session)))
+        self.assertEqual(library.kiln_session_dim_count(session), 1)
+        for n in (1, 5, 2, 17, 5):
+            program, context = ctypes.c_void_p(), ctypes.c_void_p()
+            check(library.kiln_session_program(session, ctypes.byref(Dim(b"N", n)), ctypes.c_size_t(1), ctypes.byref(program)))
+            check(library.kiln_context_create(program, ctypes.byref(context)))
+            x = np.random.default_rng(n).standard_normal((n, 3, 9, 7)).astype(np.float32)
+            np.save(self.path("x.npy"), x)
+            self.kiln("run", file, "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"))
+            want = np.load(self.path("out/y.npy"))
+            y = np.full_like(want, np.nan)
+            check(library.kiln_run(context, pointers(x), pointers(y)))
+            np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
+            library.kiln_context_destroy(context)
+            library.kiln_program_close(program)
+        program = ctypes.c_void_p()
+        status = library.kiln_session_program(session, ctypes.byref(Dim(b"N", 0)), ctypes.c_size_t(1), ctypes.byref(program))
+        self.assertEqual(library.kiln_status_name(status), b"invalid_shape", library.kiln_last_error())
+        self.assertIn(b"'N' = 0", library.kiln_last_error())
+        library.kiln_session_close(session)
 
     @unittest.skipIf(kiln_case.SANITIZER, "the preloaded runtime would come before the sanitizer's")
     def test_a_native_file_needs_the_runtime_alone(self):

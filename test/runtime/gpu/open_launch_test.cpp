@@ -4,6 +4,7 @@
 
 #include "ir/error.hpp"
 #include "runtime/plan_pointers.hpp"
+#include "runtime/plan_template.hpp"
 #include "stand_in_driver.hpp"
 
 namespace kiln::testing {
@@ -20,6 +21,7 @@ program open_program() {
   const dim batch = dim::symbol("batch");
   kernel.sizes = {batch, batch * 3};
   kernel.launches[0].open_grid = batch + 1;
+  kernel.bounded_sizes = {batch * 4};
   m.set_outputs({call(p, m, "open", kernel, {m.add_parameter("x", vector_type)}, {vector_type})}, {"y"});
   return p;
 }
@@ -59,6 +61,40 @@ TEST_P(gpu_open_launches, a_grid_may_be_all_that_is_open) {
   ASSERT_NE(step, nullptr);
   EXPECT_EQ(step->grid, 10);
   EXPECT_EQ(step->argument_count, 2u);
+}
+
+TEST_P(gpu_open_launches, offsets_that_need_more_than_32_bits_are_refused) {
+  auto device = open_stand_in(GetParam());
+  const program p = open_program();
+  const dim_bindings sizes{{"batch", std::int64_t{1} << 30}};
+  plan_options options;
+  options.sizes = &sizes;
+  try {
+    make_plan(p, *device, options);
+    FAIL() << "a plan was made";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::unsupported);
+    EXPECT_NE(std::string(e.what()).find("32 bits"), std::string::npos) << e.what();
+  }
+}
+
+// One template, several sizes: grids, tables and bounds follow them.
+TEST_P(gpu_open_launches, a_template_fills_in_grids_and_tables) {
+  auto device = open_stand_in(GetParam());
+  plan_template plans(open_program(), *device);
+  for (std::int64_t batch : {5, 1, 9}) {
+    const auto made = plans.at({{"batch", batch}});
+    ASSERT_TRUE(made);
+    std::array<std::byte, 64> arena{};
+    plan_pointers pointers(*made, *device, arena.data(), arena.data());
+    const launch_request request = pointers.launch(std::get<launch_step>(made->blocks[0].steps.at(0).what));
+    EXPECT_EQ(request.grid, batch + 1);
+    std::array<std::int64_t, 2> table{};
+    std::memcpy(table.data(), request.parameters[0], sizeof table);
+    EXPECT_EQ(table, (std::array<std::int64_t, 2>{batch, 3 * batch}));
+  }
+  EXPECT_FALSE(plans.at({{"batch", std::int64_t{1} << 30}}));
+  EXPECT_FALSE(plans.at({}));
 }
 
 TEST_P(gpu_open_launches, sizes_must_be_known) {

@@ -1,0 +1,89 @@
+#include "bench/session/many.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/session/sizes.hpp"
+#include "session/session.hpp"
+
+namespace kiln::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double microseconds_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
+}
+
+std::size_t resident_bytes() {
+  constexpr std::size_t page = 4096;
+  std::size_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * page;
+}
+
+void print(const char* what, std::vector<double> values) {
+  std::ranges::sort(values);
+  fmt::print("{:<34} {:>10.2f} {:>10.2f} {:>10.2f}\n", what, values[values.size() / 2],
+             values[values.size() - 1 - values.size() / 100], values.back());
+}
+
+}  // namespace
+
+int measure_many(int argc, char** argv, const std::string& device) {
+  const size_ranges ranges = parse_ranges(argv[3]);
+  const int count = std::atoi(argv[4]);
+  if (ranges.empty() || count < 1) return 2;
+  std::mt19937 engine(1);
+  session_options options{.device = device};
+  if (argc > 5) options.cache.folder = argv[5];
+  else options.cache.disabled = true;
+  options.specialization = specialization::off;
+  session s(argv[2], options);
+  std::vector<double> planning, first, again, relative;
+  std::size_t compiled = 0, early = 0, launches = 0, arena = 0;
+  // The first sizes compile the kernels, the second ones make the template.
+  for (int i = -2; i < count; ++i) {
+    const dim_bindings sizes = random_sizes(s.portable(), ranges, engine);
+    auto begin = clock::now();
+    const auto at = s.at(sizes);
+    const double planned = microseconds_since(begin);
+    std::vector<literal> inputs;
+    for (const plan_port& port : at->executable().plan().inputs) inputs.push_back(random_data(port.type));
+    double runs[2];
+    for (double& run : runs) {
+      begin = clock::now();
+      at->run(inputs);
+      run = microseconds_since(begin);
+    }
+    begin = clock::now();
+    s.at(sizes);
+    const double found = microseconds_since(begin);
+    if (i < 0) continue;
+    planning.push_back(planned), first.push_back(runs[0] - runs[1]), again.push_back(found);
+    relative.push_back((planned + runs[0]) / runs[1]);
+    compiled += at->report().misses;
+    launches = std::max(launches, at->executable().plan().report.launches);
+    arena = std::max(arena, at->executable().plan().arena_bytes);
+    if (i == count / 10) early = resident_bytes();
+  }
+  const std::size_t end = resident_bytes();
+  fmt::print("{} sets of sizes, {} kernels compiled, at most {} launches; microseconds:\n", count, compiled, launches);
+  fmt::print("{:<34} {:>10} {:>10} {:>10}\n", "", "median", "p99", "most");
+  print("planning new sizes", std::move(planning));
+  print("first run beyond the second", std::move(first));
+  print("the same sizes again", std::move(again));
+  print("first answer / second run (ratio)", std::move(relative));
+  fmt::print("largest arena {:.1f} MiB, resident {:.1f} MiB after a tenth, {:.1f} MiB at the end ({:+.1f} %)\n",
+             static_cast<double>(arena) / 0x1p20, static_cast<double>(early) / 0x1p20,
+             static_cast<double>(end) / 0x1p20, 100 * (static_cast<double>(end) / static_cast<double>(early) - 1));
+  return compiled != 0;
+}
+
+}  // namespace kiln::bench

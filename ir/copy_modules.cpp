@@ -1,0 +1,172 @@
+#include "ir/copy_modules.hpp"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/invalid_shape.hpp"
+#include "ir/nearest_name.hpp"
+#include "ir/ops/choice.hpp"
+#include "ir/ops/structure.hpp"
+
+namespace kiln {
+namespace {
+
+// The sizes that an error is about, to follow its message: "; the sizes are batch = 3, seq = 7".
+std::string sizes_text(const dim_bindings& sizes) {
+  std::string text;
+  for (const auto& [name, value] : sizes) text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value);
+  return text.empty() ? "" : "; the sizes are " + text;
+}
+
+std::string sizes_in(const dim& d, const dim_bindings& sizes) {
+  const auto symbols = d.symbols();
+  dim_bindings in;
+  for (const auto& [name, value] : sizes)
+    if (symbols.contains(name)) in.emplace(name, value);
+  return sizes_text(in);
+}
+
+// Copies the modules of `from` into `to`, whose main module must be empty, and substitutes `bindings`. A choice whose
+// condition is a number for `decided` is replaced by the body it takes; bodies that are no longer used are not copied.
+class module_copier {
+ public:
+  module_copier(const program& from, program& to, const dim_bindings& bindings, const dim_bindings& decided)
+      : from_(from), to_(to), bindings_(bindings), decided_(decided) {}
+
+  void run() {
+    for (const module& m : from_.modules()) modules_[&m] = modules_.empty() ? &to_.main() : &to_.add_module(m.name());
+    copy_module(from_.main());
+    if (inlined_) to_.erase_unreachable_modules();
+    else
+      for (const module& m : from_.modules()) copy_module(m);
+  }
+
+ private:
+  // The shapes of an instruction with bodies depend on the bodies, so copy those first. They may precede or follow
+  // their users in the list.
+  void copy_module(const module& m) {
+    if (!done_.insert(&m).second) return;
+    module& target = *modules_.at(&m);
+    target.set_outputs(copy_instructions(m, target, nullptr), m.output_names());
+  }
+
+  // `arguments` are the values of the parameters if a body is inlined, otherwise null. Returns the outputs.
+  std::vector<value> copy_instructions(const module& m, module& target, const std::vector<value>* arguments) {
+    std::map<std::pair<const instruction*, std::uint32_t>, value> copies;
+    auto copy_of = [&](value v) { return copies.at({v.producer, v.index}); };
+    std::size_t parameters = 0;
+    for (const instruction& i : m.instructions()) {
+      std::vector<value> inputs, made;
+      for (value v : i.inputs()) inputs.push_back(copy_of(v));
+      // Skip constants: they have no symbols, and substitute() would hash their bytes.
+      operation op = bindings_.empty() || i.op().is<constant>() ? i.op() : i.op().substitute(bindings_);
+      const module* taken = taken_body(i);
+      if (const auto* p = i.op().get_if<parameter>()) {
+        made = {arguments ? arguments->at(parameters)
+                          : target.add_parameter(p->name_in_module, i.outputs()[0].substitute(bindings_))};
+        ++parameters;
+      } else if (taken) {
+        inlined_ = true;
+        made = copy_instructions(*taken, target, &inputs);
+      } else {
+        std::vector<module*> bodies;
+        for (const module* body : i.bodies()) {
+          copy_module(*body);
+          bodies.push_back(modules_.at(body));
+        }
+        value first = added(target, std::move(op), std::move(inputs), std::move(bodies), i.origin());
+        for (std::uint32_t k = 0; k < i.outputs().size(); ++k) made.push_back({first.producer, k});
+      }
+      if (!(taken || (arguments && i.op().is<parameter>()))) made[0].producer->set_origin(i.origin());
+      for (std::uint32_t k = 0; k < i.outputs().size(); ++k) copies[{&i, k}] = made.at(k);
+    }
+    std::vector<value> outputs;
+    for (value v : m.outputs()) outputs.push_back(copy_of(v));
+    return outputs;
+  }
+
+  // The body of a choice whose condition is known; null for any other instruction.
+  const module* taken_body(const instruction& i) const {
+    const auto* op = i.op().get_if<choice>();
+    if (!op) return nullptr;
+    const dim condition = op->condition.at(0).substitute(decided_);
+    return condition.is_static() ? i.bodies()[condition.value() != 0 ? 0 : 1] : nullptr;
+  }
+
+  value added(module& target, operation op, std::vector<value> inputs, std::vector<module*> bodies,
+              const std::string& origin) const try {
+    return target.add(std::move(op), std::move(inputs), std::move(bodies));
+  } catch (const error& e) {  // the bound dimensions violate this instruction's shape rule
+    const bool broken = !bindings_.empty() && (e.kind() == error_kind::invalid_model || e.kind() == error_kind::usage);
+    throw error(broken ? invalid_shape : e.kind(),
+                (origin.empty() ? "" : "'" + origin + "': ") + e.what() + (broken ? sizes_text(bindings_) : ""));
+  }
+
+  const program& from_;
+  program& to_;
+  const dim_bindings &bindings_, &decided_;
+  std::unordered_map<const module*, module*> modules_;
+  std::unordered_set<const module*> done_;
+  bool inlined_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+[[noreturn]] void refuse_dimension(const std::string& name, const std::map<std::string, dim_range>& symbols) {
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const auto& [symbol, range] : symbols) {
+    known.push_back(symbol);
+    list += (list.empty() ? "'" : ", '") + symbol + "'";
+  }
+  throw error(error_kind::usage, "dimension '" + name + "': the model has " +
+                                     (list.empty() ? "no open dimensions" : "only " + list) +
+                                     did_you_mean(name, known));
+}
+
+}  // namespace
+
+program program::clone() const { return bind({}); }
+
+program program::bind(const dim_bindings& bindings) const {
+  program result;
+  for (const auto& [name, range] : symbols) {
+    auto found = bindings.find(name);
+    if (found == bindings.end()) {
+      result.symbols.emplace(name, range);
+      continue;
+    }
+    if (found->second < range.min || found->second > range.max)
+      throw error(invalid_shape, "dimension '" + name + "' = " + std::to_string(found->second) + " is outside [" +
+                                     std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
+  }
+  for (const auto& [name, value] : bindings)
+    if (!symbols.contains(name)) refuse_dimension(name, symbols);
+  for (const dim_guard& g : guards) {
+    dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
+    if (bound.a == bound.b) continue;
+    if ((bound.a - bound.b).is_static())
+      throw error(invalid_shape, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() + "' = " +
+                                     bound.b.str() + " must be equal: " + g.why + sizes_in(g.a - g.b, bindings));
+    result.guards.push_back(std::move(bound));
+  }
+  module_copier(*this, result, bindings, bindings).run();
+  result.kernels_ = kernels_;
+  result.metadata = metadata;
+  return result;
+}
+
+program decide_choices(const program& p, const dim_bindings& sizes) {
+  program result;
+  result.symbols = p.symbols;
+  result.guards = p.guards;
+  result.metadata = p.metadata;
+  const dim_bindings none;
+  module_copier(p, result, none, sizes).run();
+  for (const auto& [hash, payload] : p.kernels()) result.add_kernel(hash, payload);
+  return result;
+}
+
+}  // namespace kiln

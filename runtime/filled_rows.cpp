@@ -1,0 +1,105 @@
+// The launches of row kernels: their number depends on the sizes.
+#include "runtime/plan_filler.hpp"
+
+namespace kiln {
+
+void plan_filler::add_rows(const rows_place& at) {
+  auto sizes_of = [&](const std::vector<buffer_id>& ids) {
+    std::vector<std::size_t> bytes;
+    for (buffer_id id : ids) bytes.push_back(plan_.buffers[id].bytes);
+    return bytes;
+  };
+  const std::int64_t rows = count_rows(*at.use.rows, sizes_of(at.use.inputs), sizes_of(at.use.outputs), at.use.what);
+  for (const row_blocks& blocks : cover_rows(*at.use.rows, rows)) {
+    if (blocks.valid) add_partial_block(at, blocks);
+    else add_blocks(at, blocks, at.use.inputs, at.use.outputs);
+  }
+}
+
+buffer_id plan_filler::add_buffer(plan_buffer b) {
+  plan_.buffers.push_back(b);
+  return static_cast<buffer_id>(plan_.buffers.size() - 1);
+}
+
+buffer_id plan_filler::add_arena_buffer(const rows_place& at, std::size_t bytes) {
+  const buffer_id id = add_buffer({buffer_place::arena, bytes, 0, nullptr});
+  added_[at.use.scope].push_back({id, at.step, at.step});
+  return id;
+}
+
+// The last block has fewer rows than the kernel computes. It gets copies of its rows, some of them repeated in place of
+// the missing rows, because arbitrary contents could cause a division by zero.
+void plan_filler::add_partial_block(const rows_place& at, row_blocks blocks) {
+  const row_blocks wanted = blocks;
+  blocks.first_row = blocks.valid = 0;
+  std::vector<buffer_id> inputs = at.use.inputs, outputs = at.use.outputs;
+  auto bytes = [](std::int64_t rows, const row_part& part) { return static_cast<std::size_t>(rows * part.bytes); };
+  auto copy = [&](copy_step step) {
+    if (step.bytes) at.steps.push_back({step, at.instruction});
+  };
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const row_part& part = at.use.rows->inputs[k];
+    if (!part.per_row) continue;
+    inputs[k] = add_arena_buffer(at, bytes(wanted.rows, part));
+    const std::size_t from = bytes(wanted.first_row, part);
+    copy({inputs[k], at.use.inputs[k], 0, from, bytes(wanted.valid, part)});
+    copy({inputs[k], at.use.inputs[k], bytes(wanted.valid, part), from, bytes(wanted.rows - wanted.valid, part)});
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    outputs[o] = add_arena_buffer(at, bytes(wanted.rows, at.use.rows->outputs[o]));
+  add_blocks(at, blocks, inputs, outputs);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const row_part& part = at.use.rows->outputs[o];
+    copy({at.use.outputs[o], outputs[o], bytes(wanted.first_row, part), 0, bytes(wanted.valid, part)});
+  }
+}
+
+// Prepared when first used: most sizes need only some versions.
+const prepared_kernel& plan_filler::prepared(const rows_place& at, const row_blocks& blocks,
+                                             const std::vector<buffer_id>& inputs) {
+  const std::pair key(at.number, blocks.version);
+  auto found = parts_.prepared_rows.find(key);
+  if (found == parts_.prepared_rows.end())
+    found = parts_.prepared_rows
+                .emplace(key, parts_.prepared(at.use.kernel + blocks.version,
+                                              at.use.payload + "." + std::to_string(blocks.rows), inputs, at.use.rows))
+                .first;
+  return found->second;
+}
+
+// Blocks that run at the same time need separate scratch memory.
+void plan_filler::add_blocks(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs,
+                             const std::vector<buffer_id>& outputs) {
+  const std::size_t index = at.use.kernel + blocks.version;
+  const native_kernel& kernel = parts_.kernels[index];
+  const prepared_kernel& ready = prepared(at, blocks, inputs);
+  const row_launches blocked = launches_per_block(*at.use.rows, kernel);
+  std::vector<buffer_id> scratch;
+  for (std::size_t b = 0; b < kernel.scratch.size(); ++b) {
+    const scratch_buffer& wanted = kernel.scratch[b];
+    const auto bytes =
+        static_cast<std::size_t>(blocked.scratch[b] ? scratch_stride(wanted) * blocks.count : wanted.bytes);
+    if (const auto& found = ready.scratch[b]; found.owner) {
+      scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
+      plan_.owners.push_back(found.owner);
+    } else if (wanted.zeroed) {
+      scratch.push_back(add_buffer({buffer_place::zeroed, bytes, 0, nullptr}));
+    } else {
+      scratch.push_back(add_arena_buffer(at, bytes));
+    }
+  }
+  for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
+    const launch& what = kernel.launches[l];
+    if (ready.done[l] || what.grid == 0) continue;
+    launch_step step = append_launch(plan_, what, plan_.library->find(index, what.symbol), {inputs, outputs, scratch});
+    if (blocked.launches[l]) {
+      step.blocks = blocks.count;
+      step.first_part = static_cast<std::uint32_t>(plan_.block_parts.size());
+      for (const launch_argument& a : what.arguments)
+        plan_.block_parts.push_back(part_of(a, *at.use.rows, kernel, blocked, blocks));
+    }
+    at.steps.push_back({step, at.instruction});
+  }
+}
+
+}  // namespace kiln

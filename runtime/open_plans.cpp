@@ -1,0 +1,52 @@
+#include "runtime/open_plans.hpp"
+
+#include <algorithm>
+
+#include "ir/copy_modules.hpp"
+#include "ir/error.hpp"
+#include "ir/ops/choice.hpp"
+
+namespace kiln {
+
+open_plans::open_plans(program native, device& target, const plan_options& options)
+    : native_(std::move(native)), device_(target), options_(options) {
+  if (target.info().host_memory) arenas_ = std::make_shared<arena_pool>(target);
+  for (const module& m : native_.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* op = i.op().get_if<choice>()) conditions_.push_back(dims_.add(op->condition.at(0)));
+  for (const dim_guard& g : native_.guards) guards_.emplace_back(dims_.add(g.a), dims_.add(g.b));
+}
+
+bool open_plans::valid(const dim_bindings& sizes, const std::vector<std::int64_t>& values) const {
+  if (sizes.size() != native_.symbols.size()) return false;
+  for (const auto& [name, range] : native_.symbols) {
+    const auto found = sizes.find(name);
+    if (found == sizes.end() || found->second < range.min || found->second > range.max) return false;
+  }
+  return std::ranges::all_of(guards_, [&](const auto& g) { return values[g.first] == values[g.second]; });
+}
+
+std::optional<plan_template> open_plans::make(const dim_bindings& sizes) {
+  try {
+    return plan_template(decide_choices(native_, sizes), device_, options_);
+  } catch (const error& e) {
+    if (problem_.empty()) problem_ = e.what();
+    return std::nullopt;
+  }
+}
+
+std::shared_ptr<const plan> open_plans::at(const dim_bindings& sizes) {
+  const auto values = dims_.evaluate(sizes);
+  if (!values || !valid(sizes, *values)) return nullptr;
+  std::vector<bool> decisions;
+  for (dim_table::index condition : conditions_) decisions.push_back((*values)[condition] != 0);
+  auto found = ways_.find(decisions);
+  if (found == ways_.end()) found = ways_.emplace(std::move(decisions), make(sizes)).first;
+  if (!found->second) return nullptr;
+  auto made = found->second->at(sizes);
+  if (!made) return nullptr;
+  made->arenas = arenas_;
+  return std::make_shared<const plan>(std::move(*made));
+}
+
+}  // namespace kiln

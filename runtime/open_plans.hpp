@@ -1,0 +1,47 @@
+// The plans of a program with open dims and native code objects: a template (plan_template.hpp) for each way in which
+// the program's choices can be decided, made when first needed. One thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/dim_table.hpp"
+#include "runtime/arena_pool.hpp"
+#include "runtime/plan_template.hpp"
+
+namespace kiln {
+
+class open_plans {
+ public:
+  // `target` and what `options` points to must outlive this object.
+  open_plans(program native, device& target, const plan_options& options);
+
+  // Returns null if the sizes are not valid for the program, or if there is no template for them, or none that serves
+  // them (plan_template::at).
+  std::shared_ptr<const plan> at(const dim_bindings& sizes);
+
+  const program& native() const { return native_; }
+  // Why at() has no template: the message of the first error. "" if there was none.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  bool valid(const dim_bindings& sizes, const std::vector<std::int64_t>& values) const;
+  std::optional<plan_template> make(const dim_bindings& sizes);
+
+  program native_;
+  device& device_;
+  plan_options options_;
+  std::shared_ptr<arena_pool> arenas_;  // of all plans on the host
+  dim_table dims_;
+  std::vector<dim_table::index> conditions_;  // of the program's choices
+  std::vector<std::pair<dim_table::index, dim_table::index>> guards_;
+  // Keyed by the values of conditions_; nullopt if there can be none.
+  std::map<std::vector<bool>, std::optional<plan_template>> ways_;
+  std::string problem_;
+};
+
+}  // namespace kiln

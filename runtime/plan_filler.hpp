@@ -1,0 +1,55 @@
+// Fills a template in for one set of sizes. Internal to plan_template.cpp; implemented in plan_filler.cpp (sizes,
+// steps, arena) and filled_rows.cpp (row kernels). Used once, by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/row_blocks.hpp"
+#include "runtime/template_parts.hpp"
+
+namespace kiln {
+
+class plan_filler {
+ public:
+  // `sizes` are the values of parts.sizes.
+  plan_filler(template_parts& parts, const std::vector<std::int64_t>& sizes) : parts_(parts), sizes_(sizes) {}
+
+  // Returns nullopt where plan_template::at() does.
+  std::optional<plan> fill();
+
+ private:
+  bool valid() const;
+  void set_buffers();
+  void set_ports();
+  bool add_steps();
+  void place_zeroed();
+  void place_arena();
+  void report();
+
+  // Where the launches of a row kernel go: a step of the template.
+  struct rows_place {
+    const rows_use& use;
+    std::size_t number;  // of the use
+    std::int64_t step;
+    std::uint32_t instruction;
+    std::vector<plan_step>& steps;
+  };
+  void add_rows(const rows_place& at);
+  void add_blocks(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs,
+                  const std::vector<buffer_id>& outputs);
+  void add_partial_block(const rows_place& at, row_blocks blocks);
+  const prepared_kernel& prepared(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs);
+  buffer_id add_buffer(plan_buffer b);
+  // A buffer that lives during the step.
+  buffer_id add_arena_buffer(const rows_place& at, std::size_t bytes);
+
+  template_parts& parts_;
+  const std::vector<std::int64_t>& sizes_;
+  plan plan_;
+  // Of the buffers that row kernels add, per scope.
+  std::vector<std::vector<template_request>> added_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,41 @@
+#include "runtime/template_parts.hpp"
+
+#include <array>
+
+namespace kiln {
+
+prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& payload,
+                                         const std::vector<buffer_id>& inputs, const row_kernel* rows) {
+  prepare_request request{kernels[kernel], payload, {}, {}, {}, {}};
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    request.constants.push_back(rows && rows->inputs[k].per_row ? nullptr : constants.literal_of(inputs[k]));
+  request.address = [&](std::size_t input) { return constants.address(inputs[input]); };
+  request.hash = [&](std::size_t input) { return constants.hash_of(*request.constants[input]); };
+  request.function = [&](const std::string& symbol) { return base.library->find(kernel, symbol); };
+  return prepare.run(request);
+}
+
+launch_step append_launch(plan& to, const launch& what, kernel_handle function, const launch_buffers& buffers) {
+  launch_step step{function,
+                   what.grid,
+                   what.grid_y,
+                   what.grid_z,
+                   what.block,
+                   what.lds_bytes,
+                   static_cast<std::uint32_t>(to.arguments.size()),
+                   static_cast<std::uint32_t>(what.arguments.size()),
+                   static_cast<std::uint32_t>(to.tensor_maps.size()),
+                   static_cast<std::uint32_t>(what.tensor_maps.size()),
+                   what.waits};
+  const std::vector<buffer_id> table{buffers.table};
+  const std::array<const std::vector<buffer_id>*, 4> of_kind{&buffers.inputs, &buffers.outputs, &buffers.scratch,
+                                                             &table};
+  for (const launch_argument& a : what.arguments) {
+    to.arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
+    to.written.push_back(a.kind == buffer_kind::output || a.kind == buffer_kind::scratch);
+  }
+  for (const tensor_map& map : what.tensor_maps) to.tensor_maps.push_back({step.first_argument + map.argument, map});
+  return step;
+}
+
+}  // namespace kiln

@@ -1,0 +1,110 @@
+// What a plan_template is made of: a plan whose sizes are missing, and where they belong. Made by plan_builder, filled
+// in by plan_filler. Internal to these.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/row_kernel.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/plan_constants.hpp"
+#include "runtime/prepare.hpp"
+#include "runtime/size_table.hpp"
+
+namespace kiln {
+
+// A step of a block. Lifetimes of buffers are counted in these.
+struct template_step {
+  plan_work what;
+  std::uint32_t instruction = 0;
+  size_table::index grid = size_table::none;  // of a launch of an open kernel
+  // Index of a use of a row kernel, whose launches and copies replace `what`; or none.
+  std::uint32_t rows = size_table::none;
+};
+
+struct template_block {
+  std::string module;
+  std::vector<template_step> steps;
+};
+
+// A buffer in the arena of one module, live from step `first` through step `last` of its block.
+struct template_request {
+  buffer_id buffer = 0;
+  std::int64_t first = INT64_MAX, last = -1;
+};
+
+// The arena buffers of one module. The region of a body is one buffer of the enclosing module.
+struct template_scope {
+  std::vector<template_request> requests;
+  std::size_t parent = SIZE_MAX;
+  buffer_id region = 0;
+};
+
+// An instruction whose code object is a row kernel.
+struct rows_use {
+  std::string what;        // for messages: describe_instruction()
+  std::size_t kernel = 0;  // index of the first version in template_parts::kernels
+  std::string payload;
+  const row_kernel* rows = nullptr;
+  std::vector<buffer_id> inputs, outputs;
+  std::size_t scope = 0;
+};
+
+// An input or output of the program with open dims. Its buffer says which one.
+struct open_port {
+  buffer_id buffer = 0;
+  std::vector<size_table::index> dims;
+};
+
+// The table of sizes of an open kernel, as a buffer.
+struct open_table {
+  buffer_id buffer = 0;
+  std::vector<size_table::index> sizes;
+};
+
+struct template_parts {
+  template_parts(device& on, const plan_options& options)
+      : target(on), constants(base, on, options.hashes), prepare(on, options.store) {}
+  template_parts(const template_parts&) = delete;
+
+  device& target;
+  size_table sizes;
+  plan base;  // without blocks; sizes that are in `sizes` are 0
+  std::vector<template_block> blocks;
+  std::vector<template_scope> scopes;
+  std::vector<size_table::index> buffer_sizes;  // per buffer of `base`, or none
+  std::vector<open_port> ports;
+  std::vector<open_table> tables;
+  std::vector<rows_use> row_uses;
+  // Sizes that must be equal, because a reshape is an alias.
+  std::vector<std::pair<size_table::index, size_table::index>> equal;
+  // Sizes that must fit into 32 bits (native_kernel::bounded_sizes).
+  std::vector<size_table::index> bounded;
+
+  // The versions of a row kernel are consecutive.
+  std::vector<native_kernel> kernels;
+  // Keyed by payload; their versions are in `kernels`.
+  std::map<std::string, row_kernel> row_kernels;
+  plan_constants constants;
+  preparer prepare;
+  // What preparer::run() made for the versions of row kernels, keyed by use and version.
+  std::map<std::pair<std::size_t, std::size_t>, prepared_kernel> prepared_rows;
+
+  // Runs the prepare launches of a kernel whose inputs are constants. `rows`: null for a kernel on whole tensors.
+  prepared_kernel prepared(std::size_t kernel, const std::string& payload, const std::vector<buffer_id>& inputs,
+                           const row_kernel* rows);
+};
+
+// The buffers of a kernel's launches.
+struct launch_buffers {
+  const std::vector<buffer_id>&inputs, &outputs, &scratch;
+  buffer_id table = 0;  // of open kernels
+};
+
+// Appends the arguments and tensor maps of a launch to the tables of `to`.
+launch_step append_launch(plan& to, const launch& what, kernel_handle function, const launch_buffers& buffers);
+
+}  // namespace kiln

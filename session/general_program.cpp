@@ -1,0 +1,53 @@
+#include "session/general_program.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ir/empty_results.hpp"
+#include "session/kernel_program.hpp"
+
+namespace kiln {
+namespace {
+
+bool is_static(const instruction& i) {
+  return !gives_no_elements(i) && std::ranges::all_of(i.outputs(), &shape::is_static) &&
+         std::ranges::all_of(i.inputs(), [](value v) { return v.type().is_static(); });
+}
+
+void compile_static_kernels(program& p, const jit_options& options, jit_report* report) {
+  kernel_program rest(p);
+  std::vector<std::pair<module*, instruction*>> wanted;
+  for (module& m : p.modules())
+    for (instruction& i : m.instructions()) {
+      const auto* object = i.op().get_if<code_object>();
+      if (!object || object->format == code_format::native || !is_static(i)) continue;
+      std::vector<shape> inputs;
+      for (value v : i.inputs()) inputs.push_back(v.type());
+      rest.add(*object, inputs, i.outputs());
+      wanted.emplace_back(&m, &i);
+    }
+  if (wanted.empty()) return;
+  const program native = rest.compile(options, report);
+  const auto made = native.main().outputs();
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    const auto* object = made[k].producer->op().get_if<code_object>();
+    const content_hash hash = content_hash::from_hex(object->payload);
+    p.add_kernel(hash, native.kernels().at(hash));
+    const auto& [m, i] = wanted[k];
+    m->set_operation(i, code_object::make(object->symbol, code_format::native, hash, object->target, i->outputs()));
+  }
+}
+
+}  // namespace
+
+program general_program(const program& portable, const ranged_kernels& kernels, const jit_options& options,
+                        jit_report* report) {
+  program result = portable.clone();
+  kernels.use_in(result);
+  compile_static_kernels(result, options, report);
+  result.erase_unused_kernels();
+  return result;
+}
+
+}  // namespace kiln

@@ -1,0 +1,16 @@
+// A program in which kernels that serve many sizes have taken the place of the portable ones.
+#pragma once
+
+#include "ir/program.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "session/ranged_kernels.hpp"
+
+namespace kiln {
+
+// Returns a clone of `portable`, whose dims are open, with native code objects: the kernels of `kernels` that serve all
+// sizes, and compiled ones where no dim is open. Others stay portable: they serve one set of sizes only. Throws what
+// compile_bytecode throws. `kernels` are finalized; `report` (may be null) gets what is compiled besides.
+program general_program(const program& portable, const ranged_kernels& kernels, const jit_options& options,
+                        jit_report* report = nullptr);
+
+}  // namespace kiln

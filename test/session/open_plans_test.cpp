@@ -1,0 +1,142 @@
+// Plans that are filled in from a template, beside plans that are made from a bound program.
+#include "runtime/open_plans.hpp"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "aot/pipeline.hpp"
+#include "ir/ops/all.hpp"
+#include "ir/ops/choice.hpp"
+#include "jit/compile_bytecode.hpp"
+#include "runtime/executable.hpp"
+#include "session/general_program.hpp"
+#include "session/resources.hpp"
+
+namespace kiln::testing {
+namespace {
+
+const dim batch = dim::symbol("batch"), seq = dim::symbol("seq");
+
+shape f32(std::vector<dim> dims) { return {element_type::f32, std::move(dims)}; }
+
+literal random(const shape& type, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> values(static_cast<std::size_t>(type.element_count()));
+  for (double& v : values) v = normal(engine);
+  return literal::from_doubles(type, values);
+}
+
+class open_plans_test : public ::testing::Test {
+ protected:
+  // A layer on rows that have static dims, and scores whose rows are open.
+  void add_scores(module& m, value x) {
+    value w = m.add_constant(random(f32({24, 24}), 1));
+    value flat = m.add(dot{}, {m.add(reshape{{batch * seq, 24}}, {x}), w});
+    value h = m.add(reshape{{batch, seq, 24}}, {m.add(elementwise{scalar_function::tanh}, {flat})});
+    value s = m.add(softmax{-1, false}, {m.add(dot{}, {h, m.add(transpose{{0, 2, 1}}, {x})})});
+    m.set_outputs({m.add(dot{}, {s, x}), w}, {"y", "w"});
+  }
+
+  program source() {
+    program p;
+    p.symbols = {{"batch", {1, 64, {}}}, {"seq", {0, 512, {}}}};
+    add_scores(p.main(), p.main().add_parameter("x", f32({batch, seq, 24})));
+    return p;
+  }
+
+  // Compiles `p` and finalizes the kernels that serve many sizes.
+  void open(program p) {
+    portable = compile(std::move(p));
+    session_options options{.threads = 2};
+    options.compiling = compile_place::this_process;
+    options.cache.disabled = true;
+    chosen_device chosen = choose_device("host", "native", 2);
+    with = std::make_unique<session_resources>(std::move(options), std::move(chosen), "model", nullptr, "");
+    kernels.emplace(portable, processor::cpu);
+    kernels->finalize({{"batch", 1}, {"seq", 1}}, with->compiling(), [](const std::string& text) { FAIL() << text; });
+    plans.emplace(general_program(portable, *kernels, with->compiling()), with->device(), with->planning());
+  }
+
+  std::vector<literal> run_bound(const dim_bindings& sizes, std::span<const literal> inputs) {
+    const program native = compile_bytecode(portable.bind(sizes), with->compiling());
+    return load(native, with->device(), with->planning()).evaluate(inputs);
+  }
+
+  void compare(const dim_bindings& sizes, std::span<const literal> inputs) {
+    auto planned = plans->at(sizes);
+    ASSERT_TRUE(planned);
+    const auto expected = run_bound(sizes, inputs), got = executable(planned, with->device()).evaluate(inputs);
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t o = 0; o < got.size(); ++o) {
+      ASSERT_EQ(got[o].type(), expected[o].type());
+      for (std::int64_t i = 0; i < got[o].type().element_count(); ++i)
+        ASSERT_NEAR(got[o].at(i), expected[o].at(i), 1e-4) << o << " " << i;
+    }
+  }
+
+  program portable;
+  std::unique_ptr<session_resources> with;
+  std::optional<ranged_kernels> kernels;
+  std::optional<open_plans> plans;
+};
+
+TEST_F(open_plans_test, plans_of_all_sizes_run_right) {
+  open(source());
+  for (std::int64_t b : {1, 2, 5, 16, 33})
+    for (std::int64_t s : {1, 3, 31, 64, 100})
+      compare({{"batch", b}, {"seq", s}}, std::vector{random(f32({b, s, 24}), static_cast<unsigned>(b + s))});
+}
+
+TEST_F(open_plans_test, a_plan_outlives_its_template) {
+  open(source());
+  auto planned = plans->at({{"batch", 3}, {"seq", 17}});
+  plans.reset();
+  ASSERT_TRUE(planned);
+  const std::vector inputs{random(f32({3, 17, 24}), 1)};
+  const auto expected = run_bound({{"batch", 3}, {"seq", 17}}, inputs);
+  const auto got = executable(planned, with->device()).evaluate(inputs);
+  for (std::int64_t i = 0; i < got[0].type().element_count(); ++i) ASSERT_NEAR(got[0].at(i), expected[0].at(i), 1e-4);
+}
+
+// These are explained by program::bind, or have another structure.
+TEST_F(open_plans_test, other_sizes_have_no_plan) {
+  program p = source();
+  p.guards.push_back({batch, seq, "test"});
+  open(std::move(p));
+  EXPECT_TRUE(plans->at({{"batch", 7}, {"seq", 7}}));
+  EXPECT_FALSE(plans->at({{"batch", 7}, {"seq", 8}}));                // the guard
+  EXPECT_FALSE(plans->at({{"batch", 65}, {"seq", 65}}));              // the range
+  EXPECT_FALSE(plans->at({{"batch", 7}}));                            // a dimension is missing
+  EXPECT_FALSE(plans->at({{"batch", 7}, {"sequence", 7}}));           // another one is not
+  EXPECT_FALSE(plans->at({{"batch", 7}, {"seq", 7}, {"width", 7}}));  // there is no such dimension
+}
+
+TEST_F(open_plans_test, a_tensor_without_elements_has_no_plan) {
+  open(source());
+  EXPECT_FALSE(plans->at({{"batch", 2}, {"seq", 0}}));
+  EXPECT_TRUE(plans->at({{"batch", 2}, {"seq", 1}}));
+}
+
+TEST_F(open_plans_test, each_way_of_a_choice_has_its_plans) {
+  program p;
+  p.symbols = {{"flag", {0, 1, {}}}, {"batch", {1, 64, {}}}};
+  module& m = p.main();
+  auto body = [&](const char* name, scalar_function function) {
+    module& made = p.add_module(name);
+    value x = made.add_parameter("x", f32({batch, 24}));
+    made.set_outputs({made.add(elementwise{function}, {x})}, {"y"});
+    return &made;
+  };
+  value x = m.add_parameter("x", f32({batch, 24}));
+  value y = m.add(choice{{dim::symbol("flag")}}, {x},
+                  {body("then", scalar_function::tanh), body("else", scalar_function::exp)});
+  m.set_outputs({y}, {"y"});
+  open(std::move(p));
+  for (std::int64_t flag : {0, 1, 0})
+    for (std::int64_t b : {1, 9}) compare({{"flag", flag}, {"batch", b}}, std::vector{random(f32({b, 24}), 3)});
+}
+
+}  // namespace
+}  // namespace kiln::testing
