@@ -45,12 +45,17 @@ int measure_many(int argc, char** argv, const std::string& device) {
   if (argc > 5) options.cache.folder = argv[5];
   else options.cache.disabled = true;
   options.specialization = specialization::off;
+  std::size_t compiled = 0;
+  options.observer = [&](const session_event& event) {
+    if (const auto* e = std::get_if<session_events::finalized>(&event)) compiled += e->report.misses;
+  };
   session s(argv[2], options);
   std::vector<double> planning, first, again, relative;
-  std::size_t compiled = 0, early = 0, launches = 0, arena = 0;
+  std::size_t early = 0, launches = 0, arena = 0;
   // The first sizes compile the kernels, the second ones make the template.
   for (int i = -2; i < count; ++i) {
     const dim_bindings sizes = random_sizes(s.portable(), ranges, engine);
+    if (i == 0) compiled = 0;
     auto begin = clock::now();
     const auto at = s.at(sizes);
     const double planned = microseconds_since(begin);
@@ -68,7 +73,6 @@ int measure_many(int argc, char** argv, const std::string& device) {
     if (i < 0) continue;
     planning.push_back(planned), first.push_back(runs[0] - runs[1]), again.push_back(found);
     relative.push_back((planned + runs[0]) / runs[1]);
-    compiled += at->report().misses;
     launches = std::max(launches, at->executable().plan().report.launches);
     arena = std::max(arena, at->executable().plan().arena_bytes);
     if (i == count / 10) early = resident_bytes();
