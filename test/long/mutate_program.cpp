@@ -110,7 +110,7 @@ void bind_every_way(const program& p) {
       program bound = p.bind(bindings);
       bound.validate();
     } catch (const error& e) {
-      if (e.kind() != error_kind::usage && !is_refusal(e.kind())) throw;
+      if (e.kind() != error_kind::usage && e.kind() != invalid_shape && !is_refusal(e.kind())) throw;
     }
   }
 }
