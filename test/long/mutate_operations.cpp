@@ -170,7 +170,8 @@ class chooser {
 };
 
 bool is_refusal(error_kind kind) {
-  return kind == error_kind::invalid_model || kind == error_kind::unsupported || kind == error_kind::corrupted;
+  return kind == error_kind::invalid_model || kind == error_kind::unsupported || kind == error_kind::corrupted ||
+         kind == invalid_shape;
 }
 
 struct tally {
@@ -358,7 +359,7 @@ void try_operation(std::string_view name, chooser& choose, tally& count) {
         throw std::runtime_error("evaluated to " + got[i].type().str() + ", inferred " + results[i].str());
     ++count.evaluated;
   } catch (const error& e) {
-    if (!is_refusal(e.kind()) && e.kind() != error_kind::usage && e.kind() != invalid_shape) throw;
+    if (!is_refusal(e.kind()) && e.kind() != error_kind::usage) throw;
   }
 }
 

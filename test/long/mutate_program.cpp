@@ -15,6 +15,7 @@
 #include <map>
 #include <random>
 
+#include "ir/invalid_shape.hpp"
 #include "test/ir/container/forge.hpp"
 
 namespace {

@@ -279,8 +279,14 @@ class Generate(kiln_case.KilnCase):
         self.refused(3, "unsupported", "no input of token ids", self.conv_model(), "--prompt-ids", ids)
         os.mkdir(self.path("empty"))
         self.refused(3, "missing_file", "holds no decoder", self.path("empty"), "--prompt-ids", ids)
-        self.kiln("compile", model, "-o", self.path("model.kiln"))
+        self.kiln("compile", model, "-o", self.path("model.kiln"), "--dim", f"past_sequence_length=1:{CONTEXT}")
         self.refused(3, "unsupported", "--dim past_sequence_length=0:MAX", self.path("model.kiln"), "--prompt-ids", ids)
+
+    def test_a_compiled_file_may_have_an_empty_past_by_default(self):
+        model = self.model()
+        self.kiln("compile", model, "-o", self.path("model.kiln"))
+        got = self.json("generate", self.path("model.kiln"), "--prompt-ids", self.ids([3, 1, 4]), "--max-new-tokens", "5")
+        self.assertEqual(got["tokens"], self.json("generate", model, "--prompt-ids", self.ids([3, 1, 4]), "--max-new-tokens", "5")["tokens"])
 
 
 if __name__ == "__main__":
