@@ -241,7 +241,7 @@ dim_bindings sizes_of_inputs(const program& p, const std::map<std::string, liter
     if (auto found = given.find(module::parameter_name(v)); found != given.end())
       shapes.push_back({found->first, v.type(), found->second.type()});
   dim_bindings sizes = bind_shapes(shapes);
-  for (const auto& [name, data] : given) sizes.merge(bind_values(p.symbols, name, data));
+  for (const auto& [name, data] : given) add_sizes(sizes, bind_values(p.symbols, name, data), name);
   return sizes;
 }
 
