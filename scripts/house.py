@@ -4,8 +4,8 @@ functions.
 
     scripts/house.py                        tables, in Markdown (docs/house.md explains them)
     scripts/house.py --tree FOLDER          of another checkout
-    scripts/house.py --check                exit 1 where rooms include each other in a circle, and where a number is larger
-                                            than in test/house/numbers.json: they only fall
+    scripts/house.py --check                exit 1 where rooms include each other in a circle, where two types have one name,
+                                            and where a number is larger than in test/house/numbers.json: they only fall
 """
 import argparse
 import json
@@ -60,6 +60,32 @@ def functions(text):
                 result.append((name, first, text.count("\n", 0, i) + 2 - first))
             begin = i + 1
         elif c == ";" and all(kind == "scope" for kind, *_ in open_braces):
+            begin = i + 1
+    return result
+
+
+def types(text):
+    """(qualified name, line) of every type that is defined in a named namespace. Types of functions, of other types, of unnamed
+    namespaces and specializations of templates are left out: they are nobody else's."""
+    text = re.sub(r"^\s*#[^\n]*(?:\\\n[^\n]*)*", lambda m: re.sub(r"[^\n]", " ", m[0]), blanked(text), flags=re.M)
+    scopes, begin, result = [], 0, []
+    for i, c in enumerate(text):
+        if c == "{":
+            head = text[begin:i]
+            namespace = re.search(r"\bnamespace\s*([\w:]*)\s*$", head)
+            defined = re.search(r"\b(?:class|struct|union|enum(?:\s+class)?)\s+(?:\w+\s*\(.*\)\s*)?(\w+)\s*(?:final\s*)?(?::(?!:)[^()=]*)?$", head)
+            if namespace:
+                scopes.append(namespace[1] or None)
+            else:
+                if defined and all(scopes):
+                    result.append(("::".join([*scopes, defined[1]]), text.count("\n", 0, i) + 1))
+                scopes.append(None)
+            begin = i + 1
+        elif c == "}":
+            if scopes:
+                scopes.pop()
+            begin = i + 1
+        elif c == ";":
             begin = i + 1
     return result
 
@@ -125,6 +151,10 @@ class House:
         self.functions = sorted(
             ((lines, path, name, first) for path, text in self.texts.items() for name, first, lines in functions(text)),
             key=lambda f: (-f[0], f[1]))
+        self.types = {}
+        for path, text in self.texts.items():
+            for name, line in types(text):
+                self.types.setdefault(name, []).append(f"{path}:{line}")
 
     def print(self):
         print("| room | files | lines | includes |\n|---|--:|--:|---|")
@@ -149,6 +179,11 @@ class House:
         for group in circles(self.rooms):
             print("a circle of rooms: " + ", ".join(group))
             bad = 1
+        for name, places in self.types.items():
+            if len(places) > 1:
+                print(f"{name} is the name of {len(places)} types ({', '.join(places)}); give each a name of its own: "
+                      "the linker keeps one of their functions for both")
+                bad = 1
         for lines, path, name, first in self.functions[:20]:
             print(f"{lines:5} lines: {name} ({path}:{first})")
         for group in circles(self.components):

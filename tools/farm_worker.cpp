@@ -33,7 +33,7 @@ std::chrono::milliseconds milliseconds(double seconds) {
 
 int work(const options& o, const output_options& output) {
   interruption stop;
-  worker_options w;
+  farm_worker_options w;
   w.address = parse_redis_url(o.farm.redis);
   w.version = compiler_version();
   w.jobs = o.jobs;

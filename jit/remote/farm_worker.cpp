@@ -52,24 +52,24 @@ std::string unique_name() {
 }
 
 // The time limit of one call is the lease, because after that the job is lost anyway.
-redis_limits limits_of(const worker_options& options, std::chrono::milliseconds patience, std::stop_token stop) {
+redis_limits limits_of(const farm_worker_options& options, std::chrono::milliseconds patience, std::stop_token stop) {
   return {.call = std::max(options.lease, least_call), .patience = patience, .stop = std::move(stop)};
 }
 
 // How long a draining worker retries while the server cannot be used.
-std::chrono::milliseconds drain_patience(const worker_options& options) {
+std::chrono::milliseconds drain_patience(const farm_worker_options& options) {
   return std::max(options.lease, least_drain_patience);
 }
 
 // How long the delivery of a result is retried while the server cannot be reached.
-std::chrono::milliseconds delivery_patience(const worker_options& options) {
+std::chrono::milliseconds delivery_patience(const farm_worker_options& options) {
   return options.drain ? drain_patience(options) : std::max<std::chrono::milliseconds>(options.lease, least_patience);
 }
 
 // Renews the lease of one job during its lifetime, from its own thread and over its own connection.
 class heartbeat {
  public:
-  heartbeat(const worker_options& options, const std::string& worker, const std::string& entry)
+  heartbeat(const farm_worker_options& options, const std::string& worker, const std::string& entry)
       : thread_([&options, worker, entry](std::stop_token stop) {
           redis_client redis(options.address, limits_of(options, {}, stop));
           farm_queue queue(redis, options.version);
@@ -92,7 +92,7 @@ class heartbeat {
 
 class worker {
  public:
-  worker(const worker_options& options, std::stop_token stop, std::mutex& reporting, worker_totals& totals)
+  worker(const farm_worker_options& options, std::stop_token stop, std::mutex& reporting, worker_totals& totals)
       : options_(options),
         stop_(stop),
         reporting_(reporting),
@@ -219,7 +219,7 @@ class worker {
     if (options_.report) options_.report(event);
   }
 
-  const worker_options& options_;
+  const farm_worker_options& options_;
   std::stop_token stop_;
   std::mutex& reporting_;
   worker_totals& totals_;
@@ -237,7 +237,7 @@ class worker {
 
 bool may_be_retried(error_kind kind) { return std::ranges::find(final_kinds, kind) == final_kinds.end(); }
 
-worker_totals run_farm_worker(const worker_options& options, std::stop_token stop) {
+worker_totals run_farm_worker(const farm_worker_options& options, std::stop_token stop) {
   sweep_job_folders(options.scratch);
   std::mutex reporting;
   worker_totals totals;

@@ -23,7 +23,7 @@ struct worker_event {
   double ms = 0;
 };
 
-struct worker_options {
+struct farm_worker_options {
   redis_address address;
   std::string version;                               // compiler_version(): only jobs of this version are taken
   int jobs = 1;                                      // number of jobs to run at the same time
@@ -51,7 +51,7 @@ struct worker_totals {
 // growing pauses and a single warning. With `drain` it retries for one lease (at least 5 s) and then throws the error.
 // Throws error{usage, unsupported} if the server rejects the login or is too old. An invalid item of the queue is
 // marked dead and never ends a worker.
-worker_totals run_farm_worker(const worker_options& options, std::stop_token stop);
+worker_totals run_farm_worker(const farm_worker_options& options, std::stop_token stop);
 
 // Whether retrying a job that failed with this kind of error can help. False for errors about the model or its options.
 bool may_be_retried(error_kind kind);

@@ -54,8 +54,8 @@ class farm_items : public testing::with_redis {
     w.insert(w.end(), more.begin(), more.end());
     command(w);
   }
-  worker_totals work(std::function<void(worker_options&)> change = {}) {
-    worker_options w;
+  worker_totals work(std::function<void(farm_worker_options&)> change = {}) {
+    farm_worker_options w;
     w.address = server->address();
     w.version = version;
     w.lease = 2s;
@@ -70,7 +70,7 @@ class farm_items : public testing::with_redis {
   farm_record record(const std::string& id) { return queue->records({id}).front(); }
   // Runs a worker on the items followed by one valid job, which must be completed. Returns the queue's reasons for the
   // dead items.
-  std::multiset<std::string> reasons(std::function<void(worker_options&)> change = {}, std::uint64_t done = 1) {
+  std::multiset<std::string> reasons(std::function<void(farm_worker_options&)> change = {}, std::uint64_t done = 1) {
     item("good", write_job(good_job()));
     worker_totals totals = work(std::move(change));
     EXPECT_EQ(totals.done, done);
@@ -229,7 +229,7 @@ TEST_F(farm_items, a_lying_blob_in_the_place_of_the_result) {
     command({"XGROUP", "CREATE", prefix + "jobs", "workers", "0", "MKSTREAM"});
     blobs->put(blake3(text), std::as_bytes(std::span(text)));
     item("good", write_job(good_job()));
-    work([&](worker_options& w) {
+    work([&](farm_worker_options& w) {
       w.perform = [&](const farm_job&, const std::filesystem::path& at) {
         redis_client(server->address(), {}).ask({damage.begin(), damage.end()});
         return at / "model.onnx";
@@ -268,7 +268,7 @@ TEST_F(farm_items, a_queue_that_is_none_ends_a_draining_worker_only) {
       std::this_thread::sleep_for(50ms);
     stop.request_stop();
   });
-  worker_options w;
+  farm_worker_options w;
   w.address = server->address();
   w.version = version;
   w.lease = 2s;
@@ -282,7 +282,7 @@ TEST_F(farm_items, jobs_that_the_check_refuses_are_dead_before_anything_is_fetch
   j.options = {"--dump-ir", "/tmp/x"};
   j.inputs[0].hash = blake3(std::string_view("nowhere"));
   item("evil", write_job(j));
-  reasons([](worker_options& w) {
+  reasons([](farm_worker_options& w) {
     w.check = [](const farm_job& job) {
       if (!job.options.empty()) throw error(error_kind::unsupported, "does not travel");
     };
@@ -293,7 +293,7 @@ TEST_F(farm_items, jobs_that_the_check_refuses_are_dead_before_anything_is_fetch
 TEST_F(farm_items, a_result_that_is_a_link_is_none) {
   testing::write_bytes(folder / "secret", std::as_bytes(std::span(text)));
   item("link", write_job(good_job({{"extra", blake3(text), text.size(), ""}})));
-  reasons([this](worker_options& w) {
+  reasons([this](farm_worker_options& w) {
     w.perform = [this](const farm_job& j, const std::filesystem::path& at) {
       if (j.inputs.size() == 1) return at / "model.onnx";
       std::filesystem::create_symlink(folder / "secret", at / "result");
@@ -352,7 +352,7 @@ TEST(farm_server, lies_do_not_hold_a_draining_worker) {
   using peer = testing::lying_server::peer;
   testing::scratch_folder folder;
   auto worker = [&](const redis_address& address) {
-    worker_options w;
+    farm_worker_options w;
     w.address = address;
     w.version = version;
     w.lease = 1s;

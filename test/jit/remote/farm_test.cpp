@@ -75,8 +75,8 @@ class farm : public testing::with_redis {
   }
   farm_record record(const farm_job& j) { return queue->records({j.id()}).front(); }
 
-  worker_options options() {
-    worker_options w;
+  farm_worker_options options() {
+    farm_worker_options w;
     w.address = server->address();
     w.version = "kiln test";
     w.lease = lease;
@@ -207,7 +207,7 @@ TEST_F(farm, failures_are_counted_to_the_end_unless_they_are_final) {
 TEST_F(farm, workers_share_the_jobs_and_store_what_they_make) {
   std::vector<farm_job> jobs;
   for (int i = 0; i < 40; ++i) jobs.push_back(submit_text("job " + std::to_string(i)));
-  worker_options w = options();
+  farm_worker_options w = options();
   w.jobs = 4;
   worker_totals t = run_farm_worker(w, {});
   EXPECT_EQ(t.done, 40u);
@@ -233,7 +233,7 @@ TEST_F(farm, flaky_poisoned_and_refused_jobs_are_told_apart) {
            big = submit_text("big"), good = submit_text("good"), gone = job_for("gone");
   submit(gone);
   std::atomic<int> tries = 0;
-  worker_options w = options();
+  farm_worker_options w = options();
   w.max_bytes = 100;
   w.perform = [&, plain = w.perform](const farm_job& j, const std::filesystem::path& at) {
     if (j.id() == flaky.id() && ++tries == 1)
@@ -265,7 +265,7 @@ TEST_F(farm, flaky_poisoned_and_refused_jobs_are_told_apart) {
 
 TEST_F(farm, a_long_job_keeps_its_lease) {
   farm_job j = submit_text("long");
-  worker_options w = options();
+  farm_worker_options w = options();
   w.jobs = 2;
   w.perform = [plain = w.perform](const farm_job& j, const std::filesystem::path& at) {
     std::this_thread::sleep_for(4 * lease);
@@ -279,7 +279,7 @@ TEST_F(farm, a_long_job_keeps_its_lease) {
 TEST_F(farm, a_restarted_server_loses_nothing) {
   std::vector<farm_job> jobs;
   for (int i = 0; i < 20; ++i) jobs.push_back(submit_text("job " + std::to_string(i)));
-  worker_options w = options();
+  farm_worker_options w = options();
   w.jobs = 2;
   w.perform = [plain = w.perform](const farm_job& j, const std::filesystem::path& at) {
     std::this_thread::sleep_for(50ms);
@@ -299,7 +299,7 @@ TEST_F(farm, a_restarted_server_loses_nothing) {
 TEST_F(farm, stopping_finishes_what_is_in_hand) {
   for (int i = 0; i < 5; ++i) submit_text("job " + std::to_string(i));
   std::stop_source stop;
-  worker_options w = options();
+  farm_worker_options w = options();
   w.perform = [&, plain = w.perform](const farm_job& j, const std::filesystem::path& at) {
     stop.request_stop();
     return plain(j, at);
@@ -312,7 +312,7 @@ TEST_F(farm, stopping_finishes_what_is_in_hand) {
 
 TEST_F(farm, versions_do_not_mix) {
   farm_job j = submit_text("a");
-  worker_options w = options();
+  farm_worker_options w = options();
   w.version = "another";
   EXPECT_EQ(run_farm_worker(w, {}).done, 0u);
   EXPECT_EQ(record(j).state, "queued");
