@@ -41,9 +41,17 @@ std::vector<row_part> parts(const std::vector<shape>& open, const std::vector<sh
 
 row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
   row_traffic result{.for_all_sizes = for_all_sizes};
-  for (const auto* list : {&kernel.inputs, &kernel.outputs})
-    for (const row_part& part : *list) (part.per_row ? result.row_bytes : result.shared_bytes) += part.bytes;
+  for (const row_part& part : kernel.inputs) (part.per_row ? result.input_bytes : result.shared_bytes) += part.bytes;
+  for (const row_part& part : kernel.outputs) (part.per_row ? result.output_bytes : result.shared_bytes) += part.bytes;
   return result;
+}
+
+// Returns true if the kernel multiplies each row by large weights that it uses only once or a few times. A product of
+// rows of k elements with n columns moves k + n elements and reads k * n weights; a convolution moves more.
+bool uses_weights_once(const row_traffic& traffic) {
+  constexpr std::int64_t large = 1 << 18, element_bytes = 4, few_uses = 16;  // the square of 4 uses
+  return traffic.shared_bytes > large &&
+         traffic.input_bytes * traffic.output_bytes < few_uses * element_bytes * traffic.shared_bytes;
 }
 
 }  // namespace
@@ -57,10 +65,13 @@ struct row_kernels::wanted_kernel {
 std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
   // A launch costs about as much as moving this many bytes through a cache.
   const std::int64_t enough = traffic.for_all_sizes ? 1 << 16 : 1 << 12, most = traffic.for_all_sizes ? 256 : 16;
-  // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights.
-  const std::int64_t step = traffic.shared_bytes > 16 * traffic.row_bytes ? 4 : 16;
+  const std::int64_t row_bytes = traffic.input_bytes + traffic.output_bytes;
+  // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights. This
+  // many rows take as long to compute as the weights take to come from memory.
+  const std::int64_t step = traffic.shared_bytes > std::max<std::int64_t>(16 * row_bytes, 1 << 16) ? 4 : 16;
+  const std::int64_t least = traffic.for_all_sizes && uses_weights_once(traffic) ? 64 : 1;
   std::vector<std::int64_t> sizes{1};
-  while (sizes.front() < most && sizes.front() * traffic.row_bytes < enough)
+  while (sizes.front() < least || (sizes.front() < most && sizes.front() * row_bytes < enough))
     sizes.insert(sizes.begin(), sizes.front() * step);
   return sizes;
 }

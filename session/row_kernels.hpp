@@ -70,8 +70,8 @@ class row_kernels {
 // launch does not cost more than its work. A kernel that serves all sizes is compiled only once, so it may have more
 // block sizes.
 struct row_traffic {
-  // Bytes of one row in all tensors.
-  std::int64_t row_bytes = 0;
+  // Bytes of one row in all inputs, and in all outputs.
+  std::int64_t input_bytes = 0, output_bytes = 0;
   // Bytes that every block reads, such as weights.
   std::int64_t shared_bytes = 0;
   bool for_all_sizes = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "aot/passes/facts.hpp"
@@ -142,10 +143,11 @@ bool moves_for_free(value v) {
   return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>();
 }
 
-// Returns the permutation through which most inputs are stored, unless more inputs would have to be moved for it.
-std::optional<axes> majority(const instruction& at, bool ties) {
+// Returns the permutation through which most inputs are stored, unless more tensors would have to be moved for it. An
+// output of the module is such a tensor: a cache of keys that is joined with transposed new ones stays as it is.
+std::optional<axes> majority(const instruction& at, bool is_output, bool ties) {
   std::map<axes, int> votes;
-  int others = 0;
+  int others = is_output ? 1 : 0;
   std::size_t rank = at.inputs().empty() ? 0 : at.inputs()[0].type().rank();
   for (value v : std::span(at.inputs()).first(moved_inputs(at))) {
     if (v.type().rank() != rank) return std::nullopt;
@@ -164,6 +166,8 @@ std::optional<axes> majority(const instruction& at, bool ties) {
 
 bool sink_transposes::apply(module& m) const {
   bool changed = false;
+  std::set<const instruction*> outputs;
+  for (value v : m.outputs()) outputs.insert(v.producer);
   for (place here = m.instructions().begin(); here != m.instructions().end(); ++here) {
     instruction& at = *here;
     if (!m.has_uses(&at)) continue;
@@ -178,7 +182,7 @@ bool sink_transposes::apply(module& m) const {
       changed = true;
       continue;
     }
-    auto q = majority(at, ties);
+    auto q = majority(at, outputs.contains(&at), ties);
     if (!q) continue;
     auto moved = commute(at, *q);
     if (!moved) continue;

@@ -136,6 +136,18 @@ TEST(layout_ends, patches_become_tokens_without_transpose) {
   EXPECT_EQ(count<transpose>(transformed(build, to_channels_last()).main()), 1u);
 }
 
+// As exporters of decoders write it: keys of this step join those of earlier steps, and both are an output.
+TEST(layout_ends, a_cache_is_joined_as_it_is_stored) {
+  auto build = [](builder& b) {
+    value past = b.p("past", {1, 2, 5, 4}), keys = b.t(b.p("keys", {1, 3, 2, 4}), {0, 2, 1, 3});
+    value present = b.m.add(concat{2}, {past, keys});
+    b.out({present, b.f(exp, {present})});
+  };
+  program p = transformed(build, {sink_transposes{}});
+  ASSERT_EQ(count<transpose>(p.main()), 1u) << p.str();
+  EXPECT_TRUE(p.main().outputs()[0].producer->op().is<concat>());
+}
+
 TEST(layout_rank, one_and_three_spatial_axes) {
   auto build = [](builder& b) {
     value x = b.p("x", {2, 4, 9}), v = b.p("v", {1, 2, 3, 4, 5});
