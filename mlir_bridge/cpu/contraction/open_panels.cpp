@@ -12,8 +12,8 @@ open_panels::open_panels(kernel_emitter& e, const open_factor& factor, const til
   code_builder& code = e.code;
   const bool prepare = factor.source.type().is_static() && e.only_parameters(factor.source);
   std::vector<dim> sizes = factor.batch, items = factor.batch;
-  sizes.insert(sizes.end(), {count_, factor.steps, tile.columns()});
-  items.push_back(count_);
+  sizes.insert(sizes.end(), {count_ * factor.used, factor.steps, tile.columns()});
+  items.push_back(count_ * factor.used);
   packed_ = e.add_open_scratch(factor.source.type().type, sizes, prepare);
   e.parallel_open(
       "pack", items, tile.columns() * usual_size(factor.steps),

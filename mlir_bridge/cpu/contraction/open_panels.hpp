@@ -18,6 +18,8 @@ struct open_factor {
   std::size_t column_axis;
   // Returns the indices of an element in the source tensor.
   std::function<values(std::span<const Value> of_batch, Value step, Value column)> locate;
+  // 1, or 0 where nobody needs the panels: then the stage has no work items.
+  dim used = 1;
 };
 
 class open_panels {

@@ -187,7 +187,7 @@ TEST(open_kernels, products) {
 
 TEST(open_kernels, attention) {
   std::vector<dim_bindings> sizes;
-  for (std::int64_t s : {1, 5, 33, 70})
+  for (std::int64_t s : {1, 3, 4, 5, 33, 70})
     for (std::int64_t p : {s, std::int64_t{40}, std::int64_t{129}})
       if (p >= s) sizes.push_back({{"batch", 1 + s % 2}, {"seq", s}, {"past", p}});
   for (bool causal : {false, true})
@@ -209,6 +209,24 @@ TEST(open_kernels, attention) {
         {f32({batch, 3, seq, 16}), f32({batch, 3, past, 16}), f32({batch, 3, past, 32}), mask},
         [&](module& m, const arguments& in) { return arguments{m.add(attention{0.3}, in)}; }, sizes, 1,
         tolerance{1e-4, 1e-5});
+  // An odd depth, keys that are computed, and a known number of queries.
+  check_open(
+      {f32({batch, 2, seq, 7}), f32({batch, past, 2, 7}), f32({batch, 2, past, 9})},
+      [&](module& m, const arguments& in) {
+        const value keys = m.add(elementwise{scalar_function::exp}, {m.add(transpose{{0, 2, 1, 3}}, {in[1]})});
+        return arguments{m.add(attention{0.3}, {in[0], keys, in[2]})};
+      },
+      sizes, 1, tolerance{1e-4, 1e-5});
+  for (std::int64_t queries : {1, 6})
+    check_open(
+        {f32({batch, 2, queries, 8}), f32({batch, 2, past, 8}), f32({batch, 2, past, 24})},
+        [&](module& m, const arguments& in) { return arguments{m.add(attention{0.3}, in)}; }, sizes, 1,
+        tolerance{1e-4, 1e-5});
+  check_open(
+      {typed(element_type::f16, {batch, 2, seq, 64}), typed(element_type::f16, {batch, 2, past, 64}),
+       typed(element_type::f16, {batch, 2, past, 160})},
+      [&](module& m, const arguments& in) { return arguments{m.add(attention{0.3}, in)}; }, sizes, 1,
+      tolerance{1e-2, 1e-2});
 }
 
 TEST(open_kernels, convolutions) {
