@@ -72,6 +72,8 @@ void check(const native_kernel& kernel, Require&& require) {
     require(!l.open_grid || !l.prepare, "a launch that prepares weights has an open grid");
     require(l.block >= 1 && l.lds_bytes >= 0, "an impossible block or LDS size");
     require(l.arguments.size() <= max_arguments, "too many arguments");
+    require(!l.copies || (l.copies->input < max_buffer_index && l.copies->output < max_buffer_index),
+            "a launch copies an input or output that does not exist");
     for (const launch_argument& a : l.arguments) {
       require(a.kind <= buffer_kind::sizes, "an unknown kind of argument");
       require(a.kind != buffer_kind::sizes || (a.index == 0 && !kernel.sizes.empty()),
@@ -161,12 +163,13 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
                                                      &m.strides, &m.box, m.swizzle_bytes, m.l2_promotion_bytes));
       maps = builder.CreateVector(each);
     }
+    const schema::Copied copies = l.copies ? schema::Copied(l.copies->input, l.copies->output) : schema::Copied();
     const launch_statistics& n = l.statistics;
     schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes,
                                   n.static_lds_bytes, n.matrix_instructions);
     launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list,
                                             l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics, l.waits,
-                                            open_grid));
+                                            open_grid, l.copies ? &copies : nullptr));
   }
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
   for (const scratch_buffer& s : kernel.scratch)
@@ -229,6 +232,7 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       out.prepare = l->prepare();
       out.waits = l->waits();
       out.open_grid = parsed(l->open_grid());
+      if (const schema::Copied* c = l->copies()) out.copies = {c->input(), c->output()};
       if (l->arguments())
         for (const schema::Argument* a : *l->arguments())
           out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});

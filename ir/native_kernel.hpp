@@ -80,6 +80,13 @@ struct launch {
   bool waits = false;
   // For open kernels; replaces `grid`.
   std::optional<dim> open_grid = {};
+  // The launch copies an input to an output, and the launches after it change parts of this output. If both share their
+  // memory, it is left out.
+  struct copied {
+    std::uint32_t input = 0, output = 0;
+    friend bool operator==(const copied&, const copied&) = default;
+  };
+  std::optional<copied> copies = {};
   friend bool operator==(const launch&, const launch&) = default;
 };
 

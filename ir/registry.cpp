@@ -5,6 +5,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "ir/ops/choice.hpp"
 #include "ir/ops/segment_sum.hpp"
 
@@ -64,7 +65,7 @@ const maker_table& table() {
       table_of<parameter, if_else, loop, choice, bounded, code_object, convert, bit_cast, broadcast, reshape, transpose,
                slice, pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd, iota, resize, dot,
                convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize, attention,
-               cumulative_sum, segment_sum, top_k, recurrent>();
+               cumulative_sum, segment_sum, cache_update, top_k, recurrent>();
   return instance;
 }
 

@@ -51,6 +51,8 @@ void check_launches(const instruction& i, const native_kernel& kernel, std::stri
                                           std::size_t{!kernel.sizes.empty()}};
   for (const launch& l : kernel.launches) {
     require(l.grid >= 0 && l.grid_y >= 0 && l.grid_z >= 0, "has a negative grid");
+    require(!l.copies || (l.copies->input < i.inputs().size() && l.copies->output < i.outputs().size()),
+            "copies an input or output that does not exist");
     if (family == "cpu") {
       require(l.grid_y == 1 && l.grid_z == 1, "has a grid of several dimensions, which a CPU does not run");
       require(l.tensor_maps.empty(), "has tensor maps, which a CPU does not have");

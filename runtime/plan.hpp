@@ -221,6 +221,9 @@ struct plan_options {
   std::span<const foreign_call> calls = {};
   // The values of the model's open dimensions, for open kernels (ir/native_kernel.hpp).
   const dim_bindings* sizes = nullptr;
+  // Names of inputs whose memory the plan may change: kernels that copy an input and change parts of the copy
+  // (launch::copies) change the input itself.
+  std::span<const std::string> updated_inputs = {};
 };
 
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a

@@ -206,6 +206,34 @@ template_step& plan_builder::add_step(std::uint32_t block, std::size_t s, plan_w
   return steps.emplace_back(template_step{std::move(step), instruction_index(i)});
 }
 
+// The input must have no other reader: one that runs later would see what the kernel changes.
+std::optional<std::size_t> plan_builder::updated_in_place(value v) {
+  const instruction& i = *v.producer;
+  const auto* object = i.op().get_if<code_object>();
+  if (!object || called(*object) || gives_no_elements(i)) return std::nullopt;
+  const auto index = kernel_index_.find(object->payload);
+  if (index == kernel_index_.end() || parts_->row_kernels.contains(object->payload)) return std::nullopt;
+  for (const launch& l : parts_->kernels[index->second].launches) {
+    if (!l.copies || l.copies->output != v.index || l.copies->input >= i.inputs().size()) continue;
+    const value copied = i.inputs()[l.copies->input];
+    const instruction& source = *copied.producer;
+    const auto& outputs = source_.main().outputs();
+    if (copied.type() != v.type() || source.users().size() != 1 || std::ranges::count(i.inputs(), copied) != 1 ||
+        std::ranges::find(outputs, copied) != outputs.end())
+      continue;
+    if (source.op().is<parameter>()) {
+      const auto parameters = source_.main().parameters();
+      if (std::ranges::find(parameters, copied) == parameters.end() ||
+          std::ranges::find(options_.updated_inputs, module::parameter_name(copied)) == options_.updated_inputs.end())
+        continue;
+    } else if (!source.op().is<code_object>()) {
+      continue;
+    }
+    return l.copies->input;
+  }
+  return std::nullopt;
+}
+
 void plan_builder::add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
                                    const value_map& destinations) {
   std::vector<buffer_id> inputs, outputs;
@@ -214,7 +242,13 @@ void plan_builder::add_instruction(const instruction& i, std::uint32_t block, st
     value v{const_cast<instruction*>(&i), o};
     const buffer_size size = size_of(v);
     auto wanted = destinations.find(v);
-    outputs.push_back(values[v] = wanted != destinations.end() ? wanted->second : add_arena_buffer(s, size));
+    if (wanted != destinations.end()) {
+      outputs.push_back(values[v] = wanted->second);
+    } else if (const auto input = updated_in_place(v)) {
+      outputs.push_back(values[v] = inputs[*input]);
+    } else {
+      outputs.push_back(values[v] = add_arena_buffer(s, size));
+    }
   }
   placed where{i, block, s, inputs, outputs};
   const auto* object = i.op().get_if<code_object>();

@@ -69,6 +69,9 @@ class plan_builder {
   std::uint32_t instruction_index(const instruction& i);
   template_step& add_step(std::uint32_t block, std::size_t s, plan_work step, const instruction& i,
                           const std::vector<buffer_id>& touched);
+  // Returns the number of the input whose memory the result `v` of a kernel can share, because the kernel copies that
+  // input and then changes parts of the copy.
+  std::optional<std::size_t> updated_in_place(value v);
   void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
                        const value_map& destinations);
 

@@ -158,6 +158,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
     const launch& what = kernel.launches[l];
     if (prepared.done[l] || launches_nothing(what)) continue;
+    if (what.copies && at.outputs[what.copies->output] == at.inputs[what.copies->input]) continue;
     const launch_step step = append_launch(plan_, what, plan_.library->find(index, what.symbol), buffers);
     const auto first = plan_.arguments.begin() + step.first_argument;
     template_step& added = add_step(at.block, at.scope, step, at.what, {first, first + step.argument_count});

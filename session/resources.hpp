@@ -24,7 +24,9 @@ class session_resources {
   jit_options compiling() const;                         // as the instances are compiled
   // The same options, with reports to the observer.
   jit_options compiling_with_progress() const;
-  plan_options planning() const { return {.store = prepared_.get(), .hashes = &hashes_}; }
+  plan_options planning() const {
+    return {.store = prepared_.get(), .hashes = &hashes_, .updated_inputs = options_.updated_inputs};
+  }
   void report(const session_event& event) const;
   void warn(const std::string& text) const { report(session_events::warning{text}); }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/enum_names.hpp"
 #include "jit/compile_worker.hpp"
@@ -64,6 +65,8 @@ struct session_options {
       {};  // file to which kernels that the cache did not have are added, for `kiln warm --replay`
   graph_policy graphs = graph_policy::automatic;
   kiln::specialization specialization = specialization::lazy;
+  // Inputs in whose memory runs may leave results, such as caches of keys and values (plan_options::updated_inputs).
+  std::vector<std::string> updated_inputs = {};
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance
   double tuning_budget_ms = 30e3;             // for each instance

@@ -7,14 +7,18 @@
 
 namespace kiln::codegen {
 
-void access_analysis::add_root(value v) {
+access_analysis::forms access_analysis::identity() const {
   forms where;
   for (std::size_t i = 0; i < domain_.size(); ++i) {
     where.push_back(nothing());
     where.back().coefficients[i] = 1;
   }
-  trace(v, where);
+  return where;
 }
+
+void access_analysis::add_root(value v) { trace(v, identity()); }
+
+void access_analysis::add_window(const buffer& b) { load(b, identity()); }
 
 access_analysis::form access_analysis::scaled(const form& f, const dim& factor, const dim& offset) const {
   if (!f.affine) return f;

@@ -17,6 +17,10 @@ class access_analysis {
   // The loop axes are those of `domain`. add_root adds a value that is evaluated at the loop's own position.
   access_analysis(const kernel_emitter& e, std::vector<dim> domain) : e_(e), domain_(std::move(domain)) {}
   void add_root(value v);
+  // Adds a larger tensor into which a root is stored.
+  void add_window(const buffer& b);
+  // Says that the index along an axis of the domain is needed by itself.
+  void add_axis(std::size_t axis) { use(identity()[axis]); }
 
   // Returns the maximal runs: lists of adjacent domain axes, outermost first, that every access treats as one long
   // axis. Axes of extent 1 are in no run. To address a run, use the index for its last axis and 0 for the others.
@@ -48,6 +52,7 @@ class access_analysis {
     }
   };
   using forms = std::vector<form>;
+  forms identity() const;
   form nothing() const { return {true, std::vector<dim>(domain_.size(), 0), 0}; }
   static form opaque() { return {false, {}, 0}; }
   form scaled(const form& f, const dim& factor, const dim& offset) const;

@@ -12,6 +12,7 @@ namespace {
 // An output that ends in a reshape has the same bytes as the reshape's operand. If all roots agree in this, loops over
 // the operands instead.
 std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_root> roots) {
+  if (std::ranges::any_of(roots, [](const map_root& r) { return r.part.has_value(); })) return roots;
   auto stripped = roots;
   for (map_root& r : stripped) {
     while (r.v.producer->op().is<reshape>() && !e.in_memory(r.v)) r.v = r.v.producer->inputs()[0];
@@ -20,6 +21,17 @@ std::vector<map_root> without_reshapes(const kernel_emitter& e, std::vector<map_
   bool agree = std::ranges::all_of(
       stripped, [&](const map_root& r) { return r.destination.sizes == stripped[0].destination.sizes; });
   return agree ? stripped : roots;
+}
+
+// Returns the position in the destination of a root.
+position in_destination(code_builder& code, const map_root& r, position where) {
+  if (!r.part) return where;
+  axis_index& index = where[r.part->axis];
+  Value& moved = index.each ? index.each : index.base;
+  const Value start = r.part->start(where);
+  moved = code.add(moved, index.each ? code.splat(start, code_builder::lanes_of(moved)) : start);
+  index.low = INT64_MIN, index.high = INT64_MAX, index.multiple = 1;
+  return where;
 }
 
 }  // namespace
@@ -33,9 +45,13 @@ std::vector<map_root> output_roots(const kernel_emitter& e) {
 pointwise_space::pointwise_space(kernel_emitter& e, std::vector<map_root> roots)
     : e_(e),
       roots_(without_reshapes(e, std::move(roots))),
-      domain_(roots_[0].destination.sizes),
+      domain_(roots_[0].part ? kernel_emitter::sizes(roots_[0].v) : roots_[0].destination.sizes),
       analysis_(e, domain_) {
-  for (const map_root& r : roots_) analysis_.add_root(r.v);
+  for (const map_root& r : roots_) {
+    analysis_.add_root(r.v);
+    if (r.part) analysis_.add_window(r.destination);
+    if (r.part && r.part->start_depends_on_first_axis) analysis_.add_axis(0);
+  }
   runs_ = analysis_.runs();
   if (runs_.empty()) runs_.push_back({});
   for (const auto& run : runs_)
@@ -91,7 +107,8 @@ values pointwise_space::evaluate(const position& where, std::int64_t lanes) cons
 
 void pointwise_space::store(const position& where, std::span<const Value> results) const {
   evaluator ev(e_);
-  for (std::size_t k = 0; k < roots_.size(); ++k) ev.store(roots_[k].destination, where, results[k]);
+  for (std::size_t k = 0; k < roots_.size(); ++k)
+    ev.store(roots_[k].destination, in_destination(e_.code, roots_[k], where), results[k]);
 }
 
 }  // namespace kiln::codegen

@@ -3,6 +3,7 @@
 // runs are divided into work items.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,14 @@ namespace kiln::codegen {
 struct map_root {
   value v;
   buffer destination;
+  // If set, the value is a part of the destination, whose `axis` is larger.
+  struct window {
+    std::size_t axis = 0;
+    // Returns where the part begins along the axis.
+    std::function<Value(const position& where)> start;
+    bool start_depends_on_first_axis = false;
+  };
+  std::optional<window> part = {};
 };
 
 // Returns the outputs of a fusion without an anchor.
@@ -22,7 +31,7 @@ std::vector<map_root> output_roots(const kernel_emitter& e);
 
 class pointwise_space {
  public:
-  // All roots must have equal dims. Reshapes at the end of a root are skipped, because they do not change the bytes.
+  // All values must have equal dims. Reshapes at the end of a root are skipped, because they do not change the bytes.
   pointwise_space(kernel_emitter& e, std::vector<map_root> roots);
 
   const std::vector<map_root>& roots() const { return roots_; }
@@ -45,7 +54,7 @@ class pointwise_space {
   position at(const std::vector<axis_index>& of_runs) const;
   // Returns the values of all roots at the position, ready to be stored.
   values evaluate(const position& where, std::int64_t lanes) const;
-  void store(const position& where, std::span<const Value> results) const;
+  void store(const position& where, std::span<const Value> results) const;  // `where` is in the dims of the values
   void emit(const position& where, std::int64_t lanes) const { store(where, evaluate(where, lanes)); }
 
  private:

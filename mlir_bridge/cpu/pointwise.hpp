@@ -2,7 +2,7 @@
 // memory. Internal to mlir_bridge.
 #pragma once
 
-#include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/pointwise_space.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 
 namespace kiln::cpu {
@@ -14,5 +14,7 @@ void emit_pointwise(kernel_emitter& e);
 std::vector<candidate> pointwise_choices(kernel_emitter& e);
 // Computes one value of the fusion into scratch (kernel_emitter::materialize).
 void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
+// Computes one value of the fusion into a part of a buffer.
+void emit_pointwise_part(kernel_emitter& e, const map_root& part, const std::string& name);
 
 }  // namespace kiln::cpu

@@ -7,6 +7,7 @@
 //   3  kiln.attention.
 //   4  kiln.segment_sum.
 //   5  kiln.bit_cast; tensors of f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, f4E2M1FN, i2 and ui2.
+//   6  kiln.cache_update.
 //
 // A kernel is labelled with the oldest version from 3 on that has all of its operations and element types. So an older
 // Kiln reads every kernel that it can compile, and a kernel that does not use what is new keeps its bytes and its place
@@ -30,14 +31,14 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 5;
+inline constexpr std::uint64_t current_version = 6;
 
 // Operations introduced after version 3.
 struct introduction {
   std::uint64_t version;
   std::string_view operation;
 };
-inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}, {5, "kiln.bit_cast"}};
+inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}, {5, "kiln.bit_cast"}, {6, "kiln.cache_update"}};
 
 // Part of every diagnostic about a version above current_version. Readers search for it to distinguish a newer file
 // from a corrupted one.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/ops/cache_update.hpp"
+
 namespace kiln::test {
 namespace {
 
@@ -228,6 +230,29 @@ TEST(anchor, recurrent_cells) {
                         }),
                 1, 0.4, tolerance{1e-4, 1e-5});
         }
+}
+
+TEST(anchor, updates_caches) {
+  for (std::int64_t places : {1, 2})
+    for (std::int64_t axis : {1, 2, 3}) {
+      SCOPED_TRACE(axis);
+      std::vector<dim> rows{2, 3, 7, 20};
+      rows[static_cast<std::size_t>(axis)] = 2;
+      check(*fusion({f32({2, 3, 7, 20}), f32(rows), typed(element_type::i64, {places})},
+                    [&](module& m, in p) {
+                      return std::vector<value>{m.add(cache_update{axis}, {p[0], neg(m, p[1]), p[2]})};
+                    }),
+            3);
+    }
+  // The rows are moved on their way, fill the cache, or come in other types.
+  check(*fusion({f32({1, 4, 9, 8}), f32({1, 3, 4, 8}), typed(element_type::i32, {1})}, [&](module& m, in p) {
+    return std::vector<value>{m.add(cache_update{2}, {p[0], m.add(transpose{{0, 2, 1, 3}}, {p[1]}), p[2]})};
+  }));
+  check(*fusion({f32({2, 5, 3}), f32({2, 5, 3}), typed(element_type::i64, {2})},
+                [&](module& m, in p) { return std::vector<value>{m.add(cache_update{1}, {p[0], p[1], p[2]})}; }));
+  for (auto type : {element_type::f16, element_type::i8, element_type::f64})
+    check(*fusion({typed(type, {2, 50, 3}), typed(type, {2, 5, 3}), typed(element_type::i64, {2})},
+                  [&](module& m, in p) { return std::vector<value>{m.add(cache_update{1}, {p[0], p[1], p[2]})}; }));
 }
 
 }  // namespace

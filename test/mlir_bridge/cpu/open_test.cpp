@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "mlir_bridge/kinds/kind.hpp"
 
 namespace kiln::test {
@@ -227,6 +228,19 @@ TEST(open_kernels, attention) {
        typed(element_type::f16, {batch, 2, past, 160})},
       [&](module& m, const arguments& in) { return arguments{m.add(attention{0.3}, in)}; }, sizes, 1,
       tolerance{1e-2, 1e-2});
+}
+
+TEST(open_kernels, cache_updates) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t s : {1, 2, 9})
+    for (std::int64_t room : {9, 40}) sizes.push_back({{"batch", 1 + s % 2}, {"seq", s}, {"past", room}});
+  for (const dim& places : {dim(1), batch})
+    check_open(
+        {f32({batch, 3, past, 20}), f32({batch, seq, 3, 20}), typed(element_type::i64, {places})},
+        [](module& m, const arguments& in) {
+          return arguments{m.add(cache_update{2}, {in[0], m.add(transpose{{0, 2, 1, 3}}, {in[1]}), in[2]})};
+        },
+        sizes);
 }
 
 TEST(open_kernels, convolutions) {

@@ -1,6 +1,7 @@
 // The generators of everything except matrix products and attention, for every GPU row: structure and statistics.
 // Numbers are compared in test/emulation and by the scripts for real devices.
 #include "gpu_targets.hpp"
+#include "ir/ops/cache_update.hpp"
 
 namespace kiln::test {
 namespace {
@@ -116,6 +117,7 @@ TEST(gpu_order, scatter) {
   check_one({of(f16, {50, 64}), of(i64, {9, 1}), of(f16, {9, 64})}, scatter_nd{scatter_reduction::none});
   check_one({of(f32, {50, 7}), of(i64, {9, 2}), of(f32, {9})}, scatter_nd{scatter_reduction::add});
   check_one({of(f16, {20, 30}), of(i64, {20, 5}), of(f16, {20, 5})}, scatter_elements{1, scatter_reduction::max});
+  check_one({of(f16, {2, 30, 8}), of(f16, {2, 5, 8}), of(i64, {2})}, cache_update{1});
 }
 
 TEST(gpu_order, recurrent) {

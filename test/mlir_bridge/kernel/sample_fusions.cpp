@@ -1,6 +1,7 @@
 #include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 #include "ir/ops/all.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "ir/ops/segment_sum.hpp"
 
 namespace kiln::test {
@@ -68,6 +69,8 @@ std::vector<sample> anchor_samples() {
       {softmax{1, true}, {f({3, 5})}},
       {normalize{{1}, 1e-5, false}, {f({3, 7})}},
       {cumulative_sum{0, true, true}, {f({5, 3})}},
+      {cache_update{2}, {f({2, 3, 6, 4}), f({2, 3, 2, 4}), i({2})}},
+      {cache_update{1}, {{f16, {2, 5, 3}}, {f16, {2, 1, 3}}, {i32, {1}}}},
       {segment_sum{2}, {f({5, 3}), i({5})}},
       {segment_sum{4}, {{f16, {7}}, {i32, {7}}}},
       {top_k{3, 1, false}, {f({2, 7})}},

@@ -1,6 +1,6 @@
-// Rows of scores of an attention with open lengths: what the generators for many and for few queries (open_attention.cpp,
-// few_queries.cpp) have in common. A row is the scores of one query of one head for all keys. It is in memory, and its
-// end is padded to whole tiles.
+// Rows of scores of an attention with open lengths: what the generators for many and for few queries
+// (open_attention.cpp, few_queries.cpp) have in common. A row is the scores of one query of one head for all keys. It
+// is in memory, and its end is padded to whole tiles.
 #pragma once
 
 #include "ir/ops/attention.hpp"

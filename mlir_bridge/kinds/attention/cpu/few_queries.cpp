@@ -56,17 +56,17 @@ class few_queries {
     const std::int64_t lanes = lanes_of(rows.depth);
     const Value pointer = e.pointer(rows.scores);
     const auto some = [&](Value first, std::int64_t count) {
-      const values sums = code.loop(
-          0, rows.depth.value(), lanes, values(static_cast<std::size_t>(count), zero(lanes)),
-          [&](Value d, std::span<const Value> so_far) {
-            values all(so_far.begin(), so_far.end());
-            const Value q = read_query(d, lanes);
-            for (std::int64_t k = 0; k < count; ++k) {
-              Value& sum = all[static_cast<std::size_t>(k)];
-              sum = code.fma(q, read(rows.key, code.add(first, k), d, rows.op.key_layout, lanes), sum);
-            }
-            return all;
-          });
+      const values sums =
+          code.loop(0, rows.depth.value(), lanes, values(static_cast<std::size_t>(count), zero(lanes)),
+                    [&](Value d, std::span<const Value> so_far) {
+                      values all(so_far.begin(), so_far.end());
+                      const Value q = read_query(d, lanes);
+                      for (std::int64_t k = 0; k < count; ++k) {
+                        Value& sum = all[static_cast<std::size_t>(k)];
+                        sum = code.fma(q, read(rows.key, code.add(first, k), d, rows.op.key_layout, lanes), sum);
+                      }
+                      return all;
+                    });
       for (std::int64_t k = 0; k < count; ++k) {
         Value sum = sums[static_cast<std::size_t>(k)];
         if (lanes > 1) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
@@ -98,8 +98,8 @@ class few_queries {
                 code.splat(code.load(pointer, rows.score_offset(code.constant(0), j), rows.sum_type, 1), lanes);
             for (std::int64_t v = 0; v < vectors; ++v) {
               Value& sum = all[static_cast<std::size_t>(v)];
-              sum = code.fma(
-                  weight, read(rows.value_, j, code.constant(begin + v * lanes), rows.op.value_layout, lanes), sum);
+              sum = code.fma(weight,
+                             read(rows.value_, j, code.constant(begin + v * lanes), rows.op.value_layout, lanes), sum);
             }
             return all;
           });

@@ -1,0 +1,25 @@
+// Writes new rows into a cache of keys or values.
+#pragma once
+
+#include "ir/operation.hpp"
+
+namespace kiln {
+
+// inputs: cache [batch, ..., room, ...], rows [batch, ..., new, ...] with the cache's dims but along `axis`, positions
+// [1] or [batch] (i32 or i64). output: the cache, in which the rows of batch b begin at positions[b] along the axis. A
+// position that is negative or leaves too little room is replaced by the nearest one that does not. `axis` is not 0.
+//
+// A kernel of this operation may write into the cache itself instead of a copy (launch::copies in native_kernel.hpp).
+struct cache_update {
+  std::int64_t axis = 1;
+
+  std::string_view name() const { return "cache_update"; }
+  template <class Self, class F>
+  static void reflect(Self& self, F f) {
+    f("axis", self.axis);
+  }
+  std::vector<shape> infer(std::span<const shape> inputs) const;
+  std::vector<literal> evaluate(std::span<const literal> inputs) const;
+};
+
+}  // namespace kiln
