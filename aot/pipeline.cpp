@@ -125,6 +125,10 @@ program compile(program imported, const compile_options& options, std::vector<fo
       const auto found = find_boundaries(m, make_partition(m));
       options.boundaries->insert(options.boundaries->end(), found.begin(), found.end());
     }
+  if (options.steps) {
+    *options.steps = with_caches_in_place(imported, options.caches);
+    if (*options.steps) form_kernels(**options.steps, write_kernel);
+  }
   form_kernels(imported, write_kernel, formed);
   return imported;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "aot/caches_in_place.hpp"
 #include "aot/kernels/boundaries.hpp"
 #include "aot/kernels/formation.hpp"
 #include "aot/passes/quantize_weights.hpp"
@@ -29,6 +30,9 @@ struct compile_options {
   std::filesystem::path dump_dir;
   // Names of passes to skip; see disableable_passes(). An unknown name throws error{usage}.
   std::vector<std::string> disabled;
+  // The caches of a decoder, and what receives the program that updates them in place; may be null.
+  std::vector<cache_port> caches;
+  std::optional<program>* steps = nullptr;
   // Receives the rewrites; may be null.
   rewrite_log* log = nullptr;
   // Receives the reasons why neighbouring operations are in different kernels; may be null.

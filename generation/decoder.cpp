@@ -67,7 +67,7 @@ decoder::decoder(const decoder_models& models, std::int64_t context)
                             module::parameter_name(begin.model().main().parameters()[*encoder_input])));
   if (!first_)
     for (const state_port& s : last_->ports().states)
-      if (s.input && !s.output)
+      if (s.input && !s.output && !s.in_place)
         throw error(error_kind::unsupported,
                     fmt::format("input '{}': no output of this model continues it; give the folder that holds the "
                                 "decoder for the first step too",

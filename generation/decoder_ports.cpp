@@ -7,6 +7,7 @@
 
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
+#include "ir/ops/cache_update.hpp"
 
 namespace kiln {
 namespace {
@@ -65,6 +66,23 @@ void place_unpaired(const program& p, std::set<std::size_t>& open, decoder_ports
   }
 }
 
+// Caches that steps update in place (ir/ops/cache_update.hpp).
+void place_caches(const program& p, decoder_ports& ports) {
+  const auto parameters = p.main().parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = module::parameter_name(parameters[i]);
+    if (name == cache_length && p.metadata.contains(cache_length)) ports.inputs[i] = input_role::past_length;
+    const auto& dims = parameters[i].type().dims;
+    const auto room = std::ranges::find(dims, dim::symbol(cache_room));
+    if (room == dims.end()) continue;
+    const std::string key = state_key(name);
+    ports.inputs[i] = input_role::state;
+    state_port port{key.empty() ? name : key, i, std::nullopt, static_cast<std::size_t>(room - dims.begin())};
+    port.in_place = true;
+    ports.states.push_back(std::move(port));
+  }
+}
+
 bool can_be_logits(const shape& type) {
   return is_float(type.type) && (type.rank() == 2 || type.rank() == 3) && type.dims.back().is_static();
 }
@@ -92,12 +110,15 @@ std::optional<std::size_t> decoder_ports::place_of(input_role role) const {
 }
 
 bool decoder_ports::has_past() const {
-  return std::ranges::any_of(states, [](const state_port& s) { return s.input && s.output; });
+  return std::ranges::any_of(states, [](const state_port& s) { return s.input && (s.output || s.in_place); });
 }
 
 decoder_ports recognize_decoder(const program& p) {
   decoder_ports ports;
   ports.inputs = roles_of(p);
+  std::vector<state_port> caches;
+  if (p.symbols.contains(cache_room)) place_caches(p, ports);
+  caches.swap(ports.states);
   ports.tokens = find_tokens(p, ports.inputs);
   ports.branch = branch_symbol(p, ports.inputs);
   std::set<std::size_t> open;
@@ -110,6 +131,7 @@ decoder_ports recognize_decoder(const program& p) {
     ports.inputs[*s.input] = input_role::state;
     open.erase(*s.input), taken.insert(*s.output);
   }
+  ports.states.insert(ports.states.end(), caches.begin(), caches.end());
   place_unpaired(p, open, ports);
   ports.logits = find_logits(p, taken);
   for (std::size_t o = 0; o < p.main().outputs().size(); ++o)

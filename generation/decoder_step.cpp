@@ -9,15 +9,18 @@
 
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
+#include "ir/ops/cache_update.hpp"
 
 namespace kiln {
 namespace {
 
 // Symbols along the axes of the past have no elements before the first step.
-std::set<std::string> past_symbols(const decoder_ports& ports, const std::vector<value>& parameters) {
+std::set<std::string> past_symbols(const decoder_ports& ports, const program& model) {
+  const auto parameters = model.main().parameters();
   std::set<std::string> symbols;
+  if (const auto rows = model.metadata.find(cache_length); rows != model.metadata.end()) symbols.insert(rows->second);
   for (const state_port& s : ports.states)
-    if (s.input && s.axis) symbols.merge(parameters[*s.input].type().dims[*s.axis].symbols());
+    if (s.input && s.axis && !s.in_place) symbols.merge(parameters[*s.input].type().dims[*s.axis].symbols());
   return symbols;
 }
 
@@ -41,7 +44,7 @@ decoder_step::decoder_step(session& model)
   }
   inputs_.resize(parameters_.size());
   outputs_.resize(model.portable().main().outputs().size());
-  for (const std::string& symbol : past_symbols(ports_, parameters_))
+  for (const std::string& symbol : past_symbols(ports_, model.portable()))
     if (auto found = model.portable().symbols.find(symbol); found != model.portable().symbols.end())
       if (const dim_range& range = found->second; range.min > 0)
         throw error(error_kind::unsupported,
@@ -135,7 +138,7 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
   dim_bindings sizes = bind_shapes(given);
   sizes.merge(branch);
   // States that are not there yet.
-  for (const std::string& symbol : past_symbols(ports_, parameters_)) sizes.emplace(symbol, ids.past);
+  for (const std::string& symbol : past_symbols(ports_, model())) sizes.emplace(symbol, ids.past);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     shapes[i] = shapes[i].substitute(sizes);
     if (!shapes[i].is_static())
@@ -145,6 +148,25 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
                               module::parameter_name(parameters_[i]), shapes[i].str()));
   }
   return sizes;
+}
+
+// Caches have room for a power of two of rows, so that most steps find enough.
+void decoder_step::give_caches_room(const step_ids& ids, sequence_state& state) {
+  constexpr std::int64_t least = 256;
+  const std::int64_t needed = ids.past + ids.sequence;
+  std::int64_t room = least;
+  while (room < needed) room *= 2;
+  for (const state_port& s : ports_.states) {
+    if (!s.in_place) continue;
+    state_tensor& tensor = state.tensors[s.key];
+    const bool enough = tensor.rows && tensor.type.dims[*s.axis].value() >= needed;
+    if (enough) continue;
+    shape type = parameters_[*s.input].type();
+    type.dims[*s.axis] = room;
+    for (dim& d : type.dims)
+      if (!d.is_static()) d = ids.batch;
+    give_room(session_.resources().device(), tensor, std::move(type), *s.axis, ids.past, room);
+  }
 }
 
 void decoder_step::add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added) {
@@ -177,6 +199,7 @@ std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, 
 
 std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded) {
   device& on = session_.resources().device();
+  give_caches_room(ids, state);
   state_types states;
   for (const auto& [key, tensor] : state.tensors) states.emplace(key, tensor.type);
   std::vector<shape> shapes;
@@ -234,6 +257,8 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
     throw;
   }
   state.tensors.merge(fresh);
+  for (const state_port& s : ports_.states)
+    if (s.in_place) state.tensors.at(s.key).rows->used = ids.past + ids.sequence;
   for (std::size_t o = 0; o < plan.outputs.size(); ++o)
     if (const state_port* port = carried(o)) {
       state_tensor& tensor = state.tensors.at(port->key);

@@ -62,6 +62,7 @@ class decoder_step {
                         const encoded_prompt* encoded) const;
   std::optional<std::int64_t> recorded_range(std::size_t place) const;
   std::vector<std::int64_t> values_of(input_role role, const step_ids& ids, const encoded_prompt* encoded) const;
+  void give_caches_room(const step_ids& ids, sequence_state& state);
   void add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added);
   std::vector<float> last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch);
 

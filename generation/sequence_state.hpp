@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ir/shape.hpp"
@@ -25,8 +27,19 @@ class growing_memory {
 struct state_tensor {
   shape type;
   growing_memory now, next;
+  // Of a cache that is updated in place: the axis of its rows and how many of them are used. The type has all of them.
+  struct room {
+    std::size_t axis = 0;
+    std::int64_t used = 0;
+  };
+  std::optional<room> rows = {};
   std::span<const std::byte> contents() const { return {now.data(), type.bytes()}; }
+  std::size_t used_bytes() const;
 };
+
+// Gives a cache room for `room` rows along `axis`. The first `used` rows keep their contents, whether the tensor had
+// room for more or not. `type` is that of the cache; its size along the axis is not used. `on` is the tensor's device.
+void give_room(device& on, state_tensor& tensor, shape type, std::size_t axis, std::int64_t used, std::int64_t room);
 
 struct sequence_state {
   std::map<std::string, state_tensor> tensors;  // by state_port::key

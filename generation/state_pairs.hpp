@@ -20,6 +20,8 @@ struct state_port {
   std::optional<std::size_t> axis;  // along which the output has `sequence` elements more than the input
   // The output is a result only in the first step; later steps keep the tensor that they read.
   bool written_once = false;
+  // The input is a cache with room for more rows, which the step updates. There is no output.
+  bool in_place = false;
 };
 
 // `open` are the places of the inputs that have no other role, `sequence` is the number of ids of a step, and `branch`

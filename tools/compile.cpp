@@ -82,6 +82,9 @@ int compile_model(const options& o, const output_options& output) {
   if (o.fp16) compiling.precision = element_type::f16;
   if (o.bf16) compiling.precision = element_type::bf16;
   compiling.dump_dir = o.dump_dir;
+  std::optional<program> steps;
+  compiling.caches = caches_of(imported);
+  compiling.steps = &steps;
   quantization_report quantized;
   compiling.int4_weights = o.int4_weights;
   compiling.quantized = &quantized;
@@ -95,6 +98,7 @@ int compile_model(const options& o, const output_options& output) {
   auto compile_done = clock::now();
   write_options writing;
   writing.dialect_version = dialect_version();
+  if (steps) writing.steps = &*steps;
   write_program(compiled, o.output, writing);
   auto written = clock::now();
   auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };

@@ -1,6 +1,8 @@
 #include "tools/decoder_import.hpp"
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "generation/decoder_ports.hpp"
@@ -9,16 +11,23 @@
 namespace kiln::tools {
 namespace {
 
+std::optional<decoder_ports> ports_of(const program& imported) {
+  try {
+    return recognize_decoder(imported);
+  } catch (const error&) {
+    return std::nullopt;  // it is no decoder
+  }
+}
+
 std::map<std::string, dim_range> past_dimensions(const program& imported) {
   std::map<std::string, dim_range> result;
-  try {
-    const decoder_ports ports = recognize_decoder(imported);
-    const auto parameters = imported.main().parameters();
-    for (const state_port& s : ports.states)
-      if (s.input && s.axis)
-        for (const std::string& symbol : parameters[*s.input].type().dims[*s.axis].symbols())
-          result.emplace(symbol, dim_range{.min = 0, .max = INT64_MAX, .optimal = {}});
-  } catch (const error&) {}  // it is no decoder
+  const auto ports = ports_of(imported);
+  if (!ports) return result;
+  const auto parameters = imported.main().parameters();
+  for (const state_port& s : ports->states)
+    if (s.input && s.axis)
+      for (const std::string& symbol : parameters[*s.input].type().dims[*s.axis].symbols())
+        result.emplace(symbol, dim_range{.min = 0, .max = INT64_MAX, .optimal = {}});
   return result;
 }
 
@@ -35,6 +44,18 @@ program import_with_empty_past(const std::filesystem::path& file, const import_o
   } catch (const error&) {
     return imported;  // it needs a past
   }
+}
+
+std::vector<cache_port> caches_of(const program& imported) {
+  std::vector<cache_port> result;
+  const auto ports = ports_of(imported);
+  if (!ports) return result;
+  const auto parameters = imported.main().parameters();
+  for (const state_port& s : ports->states)
+    if (s.input && s.output && s.axis)
+      result.push_back(
+          {module::parameter_name(parameters[*s.input]), imported.main().output_names()[*s.output], *s.axis});
+  return result;
 }
 
 }  // namespace kiln::tools

@@ -6,7 +6,9 @@
 
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
+#include "ir/container/container.hpp"
 #include "ir/error.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "tools/decoder_import.hpp"
 #include "tools/model_options.hpp"
 #include "tools/npy.hpp"
@@ -42,11 +44,29 @@ std::map<std::string, literal> generation_model::encoder_inputs(const std::vecto
 
 std::unique_ptr<session> generation_model::open(const std::filesystem::path& file, const session_options& options,
                                                 bool is_decoder) {
-  if (file.extension() != ".onnx") return std::make_unique<session>(file, options);
-  session_options made_here = options;
-  if (made_here.compiling == compile_place::workers) made_here.compiling = compile_place::this_process;
-  return std::make_unique<session>(compile(is_decoder ? import_with_empty_past(file) : import_onnx(file)),
-                                   file.string(), std::move(made_here));
+  // Kernels of caches that are updated in place serve all lengths.
+  const bool in_place = is_decoder && options.specialization == specialization::off;
+  session_options opening = options;
+  std::optional<program> steps;
+  const auto updates_caches = [&] {
+    const auto parameters = steps->main().parameters();
+    for (value v : parameters)
+      if (std::ranges::count(v.type().dims, dim::symbol(cache_room)))
+        opening.updated_inputs.push_back(module::parameter_name(v));
+  };
+  if (file.extension() != ".onnx") {
+    if (in_place) steps = read_steps(file);
+    if (!steps) return std::make_unique<session>(file, options);
+    updates_caches();
+    return std::make_unique<session>(std::move(*steps), file, std::move(opening));
+  }
+  if (opening.compiling == compile_place::workers) opening.compiling = compile_place::this_process;
+  program imported = is_decoder ? import_with_empty_past(file) : import_onnx(file);
+  compile_options compiling;
+  if (in_place) compiling.caches = caches_of(imported), compiling.steps = &steps;
+  program compiled = compile(std::move(imported), compiling);
+  if (steps) updates_caches();
+  return std::make_unique<session>(steps ? std::move(*steps) : std::move(compiled), file.string(), std::move(opening));
 }
 
 }  // namespace kiln::tools

@@ -278,7 +278,7 @@ class partitioner {
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
-      } else if (reads_views(i.op(), k) && is_view(v)) {
+      } else if (const auto whole = viewed(v); whole && reads_views(i.op(), k, whole->producer->op())) {
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else {
         of(v).in_memory = true;
@@ -286,12 +286,14 @@ class partitioner {
     }
   }
 
-  // Returns true if v is a part of one value and the elements of its innermost axis are contiguous.
-  bool is_view(value v) {
+  // Returns the value of which v is a part, if the elements of its innermost axis are contiguous.
+  static std::optional<value> viewed(value v) {
     while (v.producer->op().is<reshape>() && only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims))
       v = v.producer->inputs()[0];
     const auto* s = v.producer->op().get_if<slice>();
-    return s && s->steps.back() == 1 && role_of(v.producer->inputs()[0].producer->op()) != kernel_role::structure;
+    if (!s || s->steps.back() != 1) return std::nullopt;
+    const value whole = v.producer->inputs()[0];
+    return role_of(whole.producer->op()) != kernel_role::structure ? std::optional(whole) : std::nullopt;
   }
 
   void mark_prologue(value v) {

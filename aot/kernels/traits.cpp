@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ir/ops/all.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "mlir_bridge/kinds/kind.hpp"
 
 namespace kiln {
@@ -87,7 +88,11 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return kind ? kind->operand_reads[std::min(index, kind->operand_reads.size() - 1)] : 0;
 }
 
-bool reads_views(const operation& anchor, std::size_t index) { return anchor.is<attention>() && index == 2; }
+bool reads_views(const operation& anchor, std::size_t index, const operation& whole) {
+  if (!anchor.is<attention>()) return false;
+  // Keys of a cache are read where they are. Other keys are worth a dense copy.
+  return index == 2 || (index == 1 && whole.is<cache_update>());
+}
 
 bool is_contraction(const operation& op) {
   const kernel_kind* kind = find_kind(op.name());

@@ -25,8 +25,8 @@ double element_cost(const operation& op);
 double operand_reads(const operation& anchor, std::size_t index);
 
 // Operands of an anchor must usually be in memory. Returns true if operand `index` may also be a slice of a tensor in
-// memory, provided that the innermost axis stays contiguous.
-bool reads_views(const operation& anchor, std::size_t index);
+// memory, provided that the innermost axis stays contiguous. `whole` is the operation that computes this tensor.
+bool reads_views(const operation& anchor, std::size_t index, const operation& whole);
 
 // True for contractions, including attention. They reuse each loaded element in registers. Their inner loops only
 // support epilogue operands that keep or broadcast indices: no concat, no gather, no transpose of the innermost axis.

@@ -186,7 +186,8 @@ class fusion_of_products {
       return;
     }
     for (std::size_t k = 0; k < user->inputs().size(); ++k)
-      if (user->inputs()[k] == v && operand_reads(user->op(), k) == 0 && !(moved_only && reads_views(user->op(), k)))
+      if (user->inputs()[k] == v && operand_reads(user->op(), k) == 0 &&
+          !(moved_only && reads_views(user->op(), k, v.producer->op())))
         readers.insert(user);
   }
 

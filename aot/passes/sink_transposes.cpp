@@ -143,11 +143,17 @@ bool moves_for_free(value v) {
   return v.producer->op().is<broadcast>() || is_constant_like(v) || v.producer->op().is<iota>();
 }
 
+// Returns true for a join of an input with something else, as decoders do it: the input is a cache of earlier keys, and
+// the transpose of it would cost more than that of the new keys.
+bool appends_to_input(const instruction& at) {
+  return at.op().is<concat>() && at.inputs().size() == 2 && at.inputs()[0].producer->op().is<parameter>();
+}
+
 // Returns the permutation through which most inputs are stored, unless more tensors would have to be moved for it. An
-// output of the module is such a tensor: a cache of keys that is joined with transposed new ones stays as it is.
+// output of the module is such a tensor.
 std::optional<axes> majority(const instruction& at, bool is_output, bool ties) {
   std::map<axes, int> votes;
-  int others = is_output ? 1 : 0;
+  int others = is_output || appends_to_input(at) ? 1 : 0;
   std::size_t rank = at.inputs().empty() ? 0 : at.inputs()[0].type().rank();
   for (value v : std::span(at.inputs()).first(moved_inputs(at))) {
     if (v.type().rank() != rank) return std::nullopt;

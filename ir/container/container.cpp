@@ -57,14 +57,15 @@ void pack_extras(const container_extras& extras, int level, std::vector<packed_s
   if (!extras.objects.empty()) sections.push_back(pack(section_kind::objects, encode_objects(extras.objects), level));
 }
 
-program read_verified(open_container& file, const native_consent& consent) {
+// `which`: program or steps.
+program read_verified(open_container& file, section_kind which) {
   verify_manifest(as_text(file.raw(section_kind::manifest)));
   auto tensors = decode_weights_index(file.raw(section_kind::weights_index), file.weights().size());
   verify_weights(tensors, file.weights());
   weight_source weights(std::move(tensors), file.weights(), file.file());
   program p;
   try {
-    p = decode_program(file.raw(section_kind::program),
+    p = decode_program(file.raw(which),
                        [&](std::uint32_t tensor, shape type) { return weights.get(tensor, std::move(type)); });
   } catch (const error& e) {
     if (e.kind() != error_kind::unsupported || file.header().written_by <= parse_version(kiln_version())) throw;
@@ -74,8 +75,21 @@ program read_verified(open_container& file, const native_consent& consent) {
   }
   for (auto& [hash, payload] : decode_kernels(file.raw(section_kind::kernels))) p.add_kernel(hash, payload);
   check_kernels(p);
+  if (file.has(section_kind::steps)) p.erase_unused_kernels();  // those of the other program
   p.validate();
+  return p;
+}
+
+program read_verified(open_container& file, const native_consent& consent) {
+  program p = read_verified(file, section_kind::program);
   if (holds_native(p)) require_consent(file, consent);
+  return p;
+}
+
+std::optional<program> read_verified_steps(open_container& file) {
+  if (!file.has(section_kind::steps)) return std::nullopt;
+  program p = read_verified(file, section_kind::steps);
+  if (holds_native(p)) throw error(error_kind::corrupted, "the steps of a decoder have native code");
   return p;
 }
 
@@ -108,7 +122,15 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   p.validate();
   check_kernels(p);
   check_writable(p);
-  weight_collection weights(p);
+  std::vector<const program*> programs{&p};
+  if (options.steps) programs.push_back(options.steps);
+  for (const program* steps : std::span(programs).subspan(1)) {
+    steps->validate();
+    check_kernels(*steps);
+    check_writable(*steps);
+    if (holds_native(*steps)) throw error(error_kind::usage, "the steps of a decoder must have portable kernels");
+  }
+  weight_collection weights(programs);
   int level = options.compression_level;
   std::vector<packed_section> sections;
   // Stored uncompressed, so that a person can read it with any tool.
@@ -118,8 +140,15 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   std::uint64_t manifest_bytes = manifest.size();
   sections.push_back({section_kind::manifest, codec::raw, manifest_bytes, manifest_hash, std::move(manifest)});
   sections.push_back(pack(section_kind::program, std::move(encoded), level));
-  sections.push_back(pack(section_kind::kernels, encode_kernels(p.kernels()), level));
+  program::kernel_table kernels = p.kernels();
+  if (options.steps) kernels.insert(options.steps->kernels().begin(), options.steps->kernels().end());
+  sections.push_back(pack(section_kind::kernels, encode_kernels(kernels), level));
   sections.push_back(pack(section_kind::weights_index, encode_weights_index(weights.tensors()), level));
+  if (options.steps) {
+    std::vector<std::byte> steps = encode_program(*options.steps, weights);
+    check_readable(as_text(sections.front().stored), steps, weights);
+    sections.push_back(pack(section_kind::steps, std::move(steps), level));
+  }
   pack_extras(options.extras, level, sections);
   if (options.sign_with && holds_native(p)) sections.push_back(sign_native(sections, *options.sign_with));
   write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
@@ -140,7 +169,15 @@ program read_program(const std::filesystem::path& file, const native_consent& co
     program p = read_verified(opened, consent);
     // A file with a damaged section must not be used, even if the damage is in the extras.
     read_verified_extras(opened);
+    if (opened.has(section_kind::steps)) opened.raw(section_kind::steps);
     return p;
+  });
+}
+
+std::optional<program> read_steps(const std::filesystem::path& file) {
+  return reading(file, [&] {
+    open_container opened(file);
+    return read_verified_steps(opened);
   });
 }
 
@@ -161,6 +198,7 @@ void replace_extras(const std::filesystem::path& source, const std::filesystem::
     for (auto kind :
          {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index})
       sections.push_back(opened.packed(kind));
+    if (opened.has(section_kind::steps)) sections.push_back(opened.packed(section_kind::steps));
     pack_extras(extras, write_options{}.compression_level, sections);
     if (opened.has(section_kind::signature))
       sections.push_back(opened.packed(section_kind::signature));  // the signature does not cover the extras
@@ -195,6 +233,9 @@ container_info inspect(const std::filesystem::path& file) {
 }
 
 // Trusts any signer, because nothing is run.
-void check(const std::filesystem::path& file) { read_program(file, {.allow_unsigned = true}); }
+void check(const std::filesystem::path& file) {
+  read_program(file, {.allow_unsigned = true});
+  read_steps(file);
+}
 
 }  // namespace kiln

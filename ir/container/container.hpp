@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,9 @@ struct write_options {
   std::int64_t dialect_version = 1;  // version of the kernels' dialect; shown in the manifest
   int compression_level = 12;        // zstd
   container_extras extras;
+  // The form of a decoder that updates its caches in place (aot/caches_in_place.hpp), stored beside the program with
+  // the same kernels and weights. Its code objects must be portable. Not owned; null: the file has none.
+  const program* steps = nullptr;
   // Signs the native code objects, so that users who trust the key can run them. Not owned.
   const signing_key* sign_with = nullptr;
 };
@@ -56,6 +60,9 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
 // is trusted. So native code in a program was made by this process, or somebody has vouched for it.
 program read_program(const std::filesystem::path& file, const native_consent& consent);
 program read_program(const std::filesystem::path& file);
+// The form of a decoder that updates its caches in place; nullopt if the file has none. Throws what read_program
+// throws.
+std::optional<program> read_steps(const std::filesystem::path& file);
 container_extras read_extras(const std::filesystem::path& file);
 
 // Copies `source` to `target` (they may be the same file) with new extras. Everything else is copied byte for byte.

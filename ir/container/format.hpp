@@ -43,7 +43,8 @@ enum class section_kind : std::uint32_t {
   tuning_hints,
   objects,
   weights,
-  signature
+  signature,
+  steps
 };
 enum class codec : std::uint32_t { raw, zstd };
 
@@ -78,8 +79,8 @@ std::string version_text(const std::array<std::uint16_t, 3>& version);
 
 template <>
 struct kiln::enum_table<kiln::container::section_kind> {
-  static constexpr std::array<std::string_view, 8> names{"manifest",     "program", "kernels", "weights_index",
-                                                         "tuning_hints", "objects", "weights", "signature"};
+  static constexpr std::array<std::string_view, 9> names{
+      "manifest", "program", "kernels", "weights_index", "tuning_hints", "objects", "weights", "signature", "steps"};
 };
 template <>
 struct kiln::enum_table<kiln::container::codec> {

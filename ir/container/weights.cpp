@@ -80,22 +80,23 @@ std::vector<content_hash> hash_tensors(std::span<const std::span<const std::byte
   return hashes;
 }
 
-weight_collection::weight_collection(const program& p) {
+weight_collection::weight_collection(std::span<const program* const> programs) {
   struct candidate {
     std::span<const std::byte> all, stored;
   };
   std::vector<candidate> candidates;
   std::unordered_map<const std::byte*, std::vector<std::size_t>> sizes;
-  for (const module& m : p.modules())
-    for (const instruction& i : m.instructions()) {
-      const auto* c = i.op().get_if<constant>();
-      if (!c) continue;
-      auto all = c->data.bytes();
-      auto& known = sizes[all.data()];
-      if (std::ranges::find(known, all.size()) != known.end()) continue;
-      known.push_back(all.size());
-      candidates.push_back({all, all.first(pattern_bytes(c->data.type().type, all))});
-    }
+  for (const program* p : programs)
+    for (const module& m : p->modules())
+      for (const instruction& i : m.instructions()) {
+        const auto* c = i.op().get_if<constant>();
+        if (!c) continue;
+        auto all = c->data.bytes();
+        auto& known = sizes[all.data()];
+        if (std::ranges::find(known, all.size()) != known.end()) continue;
+        known.push_back(all.size());
+        candidates.push_back({all, all.first(pattern_bytes(c->data.type().type, all))});
+      }
   std::vector<std::span<const std::byte>> stored;
   for (const candidate& c : candidates) stored.push_back(c.stored);
   std::vector<content_hash> hashes = hash_tensors(stored);

@@ -26,10 +26,10 @@ struct stored_tensor {
   bool folded() const { return stored_bytes < full_bytes; }
 };
 
-// Collects the tensors of a program for the weights sections, in order of first use.
+// Collects the tensors of programs for the weights sections, in order of first use.
 class weight_collection {
  public:
-  explicit weight_collection(const program& p);
+  explicit weight_collection(std::span<const program* const> programs);
   std::uint32_t index_of(const literal& data) const;
   const std::vector<stored_tensor>& tensors() const { return tensors_; }
   std::span<const std::byte> bytes(std::size_t tensor) const { return bytes_[tensor]; }  // as stored

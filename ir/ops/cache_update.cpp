@@ -18,7 +18,8 @@ std::vector<shape> cache_update::infer(std::span<const shape> inputs) const {
   for (std::size_t i = 0; i < cache.rank(); ++i)
     if (static_cast<std::int64_t>(i) != axis) check.equal(cache.dims[i], rows.dims[i], "cache and rows differ in size");
   const dim &room = cache.dims[static_cast<std::size_t>(axis)], &count = rows.dims[static_cast<std::size_t>(axis)];
-  if (room.is_static() && count.is_static()) check.that(count.value() <= room.value(), "more rows than the cache holds");
+  if (room.is_static() && count.is_static())
+    check.that(count.value() <= room.value(), "more rows than the cache holds");
   check.index_type(positions);
   check.that(positions.rank() == 1, "needs a list of positions");
   if (!(positions.dims[0] == dim(1))) check.equal(positions.dims[0], cache.dims[0], "needs one position or one each");

@@ -22,4 +22,10 @@ struct cache_update {
   std::vector<literal> evaluate(std::span<const literal> inputs) const;
 };
 
+// Programs of decoders that update their caches in place (aot/caches_in_place.hpp): the dimension of the room that all
+// caches have, the input (i64[1]) with the number of rows that they hold, and the metadata with the name of the
+// dimension that has the same value.
+inline constexpr const char* cache_room = "cache_room";
+inline constexpr const char* cache_length = "cache_length";
+
 }  // namespace kiln

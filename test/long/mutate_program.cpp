@@ -81,7 +81,7 @@ class mutator {
   section_kind choose() {
     constexpr section_kind table[] = {section_kind::program, section_kind::program, section_kind::program,
                                       section_kind::program, section_kind::program, section_kind::weights_index,
-                                      section_kind::kernels, section_kind::objects};
+                                      section_kind::kernels, section_kind::objects, section_kind::steps};
     return table[below(std::size(table))];
   }
 

@@ -185,6 +185,15 @@ class Generate(kiln_case.KilnCase):
             # One id, its position and the mask go up, one row of logits comes down: no cache crosses the host.
             self.assertLess(answer["copied_bytes_per_step"], 8 * (2 + CONTEXT) + 4 * VOCABULARY + 1)
 
+    def test_caches_in_place_give_the_same_ids(self):
+        model = self.model()
+        self.kiln("compile", model, "-o", self.path("m.kiln"))
+        ids = self.ids([3, 1, 4, 1, 5])
+        in_place = self.generate(self.path("m.kiln"), ids, "--max-new-tokens", 12)
+        copied = self.generate(self.path("m.kiln"), ids, "--max-new-tokens", 12, "--specialize", "lazy")
+        self.assertEqual(in_place["tokens"], copied["tokens"])
+        self.assertEqual(in_place["state_bytes"], copied["state_bytes"])
+
     def test_three_commands_from_a_folder(self):
         os.mkdir(self.path("folder"))
         decoder(self.path("folder/model.onnx"))

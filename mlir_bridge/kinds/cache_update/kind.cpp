@@ -1,5 +1,6 @@
-// cache_update: a stage that copies the cache, which the runtime leaves out if the result shares the cache's memory, and
-// a stage that computes the rows and stores them at their positions. The stages are the pointwise ones of each target.
+// cache_update: a stage that copies the cache, which the runtime leaves out if the result shares the cache's memory,
+// and a stage that computes the rows and stores them at their positions. The stages are the pointwise ones of each
+// target.
 #include "ir/ops/cache_update.hpp"
 
 #include "mlir_bridge/codegen/scalar_functions.hpp"

@@ -75,6 +75,30 @@ TEST(container, reads_what_it_computes) {
   EXPECT_EQ(got[0].at(2), (-2 + 1.0) * 2 + 0.25);
 }
 
+TEST(container, a_decoder_has_a_second_program_with_the_same_weights) {
+  scratch_folder folder;
+  const program p = rich_program(), steps = small_program();
+  write_options options;
+  options.steps = &steps;
+  write_program(p, folder / "m.kiln", options);
+  write_program(p, folder / "plain.kiln");
+  EXPECT_EQ(read_program(folder / "m.kiln").str(), p.str());
+  EXPECT_EQ(read_program(folder / "m.kiln").kernels().size(), p.kernels().size());
+  const auto read = read_steps(folder / "m.kiln");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->str(), steps.str());
+  EXPECT_FALSE(read_steps(folder / "plain.kiln"));
+  options.extras = sample_extras();
+  replace_extras(folder / "m.kiln", folder / "extras.kiln", options.extras);
+  EXPECT_EQ(read_steps(folder / "extras.kiln")->str(), steps.str());
+  check(folder / "extras.kiln");
+  // The same weights twice take no more room.
+  options = {};
+  options.steps = &p;
+  write_program(p, folder / "twice.kiln", options);
+  EXPECT_EQ(inspect(folder / "twice.kiln").stored_weight_bytes, inspect(folder / "plain.kiln").stored_weight_bytes);
+}
+
 TEST(container, literals_outlive_the_program) {
   scratch_folder folder;
   write_program(rich_program(), folder / "m.kiln");

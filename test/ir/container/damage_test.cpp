@@ -65,7 +65,10 @@ TEST(damage, every_flipped_byte_is_noticed) {
 
 TEST(damage, resigned_sections_never_crash) {
   scratch_folder folder;
-  write_program(rich_program(), folder / "m.kiln", with_extras());
+  const program steps = small_program();
+  write_options options = with_extras();
+  options.steps = &steps;
+  write_program(rich_program(), folder / "m.kiln", options);
   const forge original(folder / "m.kiln");
   std::mt19937 random(7);
   int refused = 0, read = 0;
@@ -75,6 +78,7 @@ TEST(damage, resigned_sections_never_crash) {
       program p = read_program(folder / "forged.kiln");
       p.validate();
       p.str();
+      if (const auto in_place = read_steps(folder / "forged.kiln")) in_place->str();
       ++read;
     } catch (const error& e) {
       EXPECT_TRUE(is_refusal(e.kind())) << name(e.kind()) << ": " << e.what();
@@ -82,7 +86,7 @@ TEST(damage, resigned_sections_never_crash) {
     }
   };
   for (auto kind : {section_kind::program, section_kind::weights_index, section_kind::kernels, section_kind::objects,
-                    section_kind::manifest}) {
+                    section_kind::manifest, section_kind::steps}) {
     forge f = original;
     std::size_t size = f[kind].size();
     // Changes every byte once, with values that make lengths and offsets invalid in turn.
