@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Greedy ids of `kiln generate` beside those of a loop over onnxruntime, for every decoder of a folder of models.
 
-    generate_vs_onnxruntime.py KILN MODELS [--steps 64] [--prompts 1,7,33] [--only TEXT] [--tolerance 1e-3]
+    generate_vs_onnxruntime.py KILN MODELS [--steps 64] [--prompts 1,7,33] [--only TEXT] [--tolerance 1e-3] [--device cuda:0]
 
 MODELS holds NAME.onnx files with weights. A decoder is a model with an input of ids and logits. Encoder-decoders are
 found by their names: X_encoder, X_decoder, X_decoder_with_past and X_decoder_merged become folders as optimum writes
@@ -157,6 +157,7 @@ def main():
     arguments.add_argument("--steps", type=int, default=64)
     arguments.add_argument("--prompts", default="1,7,33")
     arguments.add_argument("--only", default="")
+    arguments.add_argument("--device", default="host", help="that kiln runs on; onnxruntime runs on the host")
     arguments.add_argument("--tolerance", type=float, default=1e-3)
     arguments.add_argument("--quantized-tolerance", type=float, default=1e-2, help="of models with products of packed weights")
     a = arguments.parse_args()
@@ -175,7 +176,7 @@ def main():
                 for key, data in loop.features().items():
                     np.save(os.path.join(work, "features.npy"), data)
                     features += ["--encoder-input", f"{key}={work}/features.npy"]
-                done = subprocess.run([a.kiln, "generate", target, *features, "--prompt-ids", os.path.join(work, "ids.npy"), "--max-new-tokens", str(a.steps), "--json", "--cache", os.path.join(work, "cache")],
+                done = subprocess.run([a.kiln, "generate", target, *features, "--prompt-ids", os.path.join(work, "ids.npy"), "--max-new-tokens", str(a.steps), "--device", a.device, "--json", "--cache", os.path.join(work, "cache")],
                                       capture_output=True, text=True)
                 if done.returncode:
                     refused += 1
