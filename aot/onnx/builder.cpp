@@ -140,6 +140,9 @@ value builder::add_checked(operation op, std::vector<value> inputs) {
   if (auto constant = folded(op, inputs, outputs)) return *constant;
   std::optional<known_elements> elements =
       outputs.size() == 1 && !stays_quantized(op, inputs) ? known_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  std::optional<known_fractions> fractions =
+      !elements && outputs.size() == 1 ? fraction_result(op, inputs, shapes, outputs[0]) : std::nullopt;
+  if (fractions) elements = integers_of(*fractions);
   if (elements && std::ranges::all_of(*elements, [](const dim& d) { return d.is_static(); })) {
     std::vector<std::byte> bytes(outputs[0].bytes());
     for (std::size_t i = 0; i < elements->size(); ++i) {
@@ -158,6 +161,7 @@ value builder::add_checked(operation op, std::vector<value> inputs) {
   else if (each && is_small(outputs[0], max_known_elements))
     known_[made] = known_elements(static_cast<std::size_t>(outputs[0].element_count()), *each);
   else if (each) uniform_[made] = *each;
+  if (fractions && !elements) fractions_[made] = std::move(*fractions);
   return made;
 }
 
@@ -253,6 +257,27 @@ std::optional<known_elements> builder::known_result(const operation& op, const s
     values.push_back(std::move(*elements));
   }
   return evaluate_known(op, shapes, values, output, facts());
+}
+
+std::optional<known_fractions> builder::fractions_of_value(value v) const {
+  if (auto found = fractions_.find(v); found != fractions_.end()) return found->second;
+  if (auto elements = known(v)) return fractions_of(*elements);
+  if (!is_small(v.type(), max_known_elements)) return std::nullopt;
+  auto data = constant_of(v);
+  return data ? fractions_of(*data) : std::nullopt;
+}
+
+// Only computations with floats can have fractions.
+std::optional<known_fractions> builder::fraction_result(const operation& op, const std::vector<value>& inputs,
+                                                        const std::vector<shape>& shapes, const shape& output) const {
+  if (inputs.empty() || !is_float(shapes[0].type) || !is_small(output, max_known_elements)) return std::nullopt;
+  std::vector<known_fractions> values;
+  for (value v : inputs) {
+    auto fractions = fractions_of_value(v);
+    if (!fractions) return std::nullopt;
+    values.push_back(std::move(*fractions));
+  }
+  return evaluate_fractions(op, shapes, values, output, facts());
 }
 
 // There is no operation that reads a shape at run time, but a sum of ones over a symbolic dimension equals that

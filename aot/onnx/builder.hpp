@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "aot/onnx/fractions.hpp"
 #include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/symbolic.hpp"
 #include "aot/onnx/unify.hpp"
@@ -87,6 +88,9 @@ class builder {
   value add_checked(operation op, std::vector<value> inputs);
   std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs,
                                              const std::vector<shape>& shapes, const shape& output) const;
+  std::optional<known_fractions> fractions_of_value(value v) const;
+  std::optional<known_fractions> fraction_result(const operation& op, const std::vector<value>& inputs,
+                                                 const std::vector<shape>& shapes, const shape& output) const;
   void relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to);
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
   module& target_;
@@ -101,6 +105,7 @@ class builder {
   std::map<scalar_key, value> scalars_;
   std::map<value, std::vector<value>> spread_scalars_;
   std::map<value, known_elements> known_;
+  std::map<value, known_fractions> fractions_;  // of results that are not integers
   std::map<value, dim> uniform_;
   std::map<std::string, value> counts_;
 };

@@ -65,6 +65,15 @@ std::optional<dim> remainder(const dim& a, const dim& b, element_type type, cons
   return a - b * (a / b);
 }
 
+// torch's dynamo exporter writes products of equal sizes as powers.
+std::optional<dim> power(const dim& base, const dim& exponent) {
+  constexpr std::int64_t most = 8;
+  if (!exponent.is_static() || exponent.value() < 0 || exponent.value() > most) return std::nullopt;
+  dim result = 1;
+  for (std::int64_t i = 0; i < exponent.value(); ++i) result = result * base;
+  return result;
+}
+
 // Comparisons give 1 or 0: static if the bounds decide, else expressions with these values.
 dim less(const dim& a, const dim& b, const dim_facts& facts) { return facts.min(facts.max(b - a, 0), 1); }
 dim inverse(const dim& truth) { return dim(1) - truth; }
@@ -81,6 +90,7 @@ std::optional<dim> apply(scalar_function f, element_type type, std::span<const d
     case scalar_function::mul: return x[0] * x[1];
     case scalar_function::div: return quotient(x[0], x[1], type, facts);
     case scalar_function::mod: return remainder(x[0], x[1], type, facts);
+    case scalar_function::pow: return power(x[0], x[1]);
     case scalar_function::neg: return dim(0) - x[0];
     case scalar_function::abs: return facts.max(x[0], dim(0) - x[0]);
     case scalar_function::relu: return facts.max(x[0], 0);

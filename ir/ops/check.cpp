@@ -73,7 +73,8 @@ const shape& input_check::result(const shape& output) const {
 
 dim window_count(const input_check& check, const dim& in, const window_axis& axis, bool round_up) {
   dim room = in + dim(axis.pad_begin + axis.pad_end - axis.extent());
-  if (room.is_static() && room.value() < 0)
+  // Rounding up, a window that is larger than the axis counts once if the stride reaches its end.
+  if (room.is_static() && room.value() < (round_up ? 1 - axis.stride : 0))
     check.reject(fmt::format("a window of {} does not fit into {} with its padding", axis.extent(), in.str()));
   if (!round_up) return room / dim(axis.stride) + dim(1);
   // A partial window counts if it starts inside: min(ceil(room / stride), floor((in + pad_begin - 1) / stride)) + 1.

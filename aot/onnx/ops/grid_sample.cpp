@@ -12,29 +12,38 @@ namespace {
 using fn = scalar_function;
 enum class padding { zeros, border, reflection };
 
-// One axis of the image: its size, and the interval for reflection.
+// One axis of the image: its size and last coordinate, and the interval for reflection. All are f32 scalars, so that
+// the size may be open.
 struct image_axis {
-  std::int64_t size;
-  double low, high;
+  value size, last, low, high;
+  bool has_span;  // high > low is known
 };
 
-value clamped(builder& b, value x, double low, double high) {
-  value limits[] = {b.scalar(x.type().type, low), b.scalar(x.type().type, high)};
-  return b.add(elementwise{fn::clamp}, b.broadcast_together({x, limits[0], limits[1]}));
+image_axis axis_of(builder& b, const dim& size, bool corners) {
+  auto extent = b.to_type(b.data_of(size), element_type::f32);
+  value last = b.binary(fn::sub, extent, 1.0);
+  if (corners) return {extent, last, b.scalar(element_type::f32, 0), last, b.facts().at_least(size, 2)};
+  return {extent, last, b.scalar(element_type::f32, -0.5), b.binary(fn::sub, extent, 0.5), true};
+}
+
+value clamped(builder& b, value x, value low, value high) {
+  return b.add(elementwise{fn::clamp}, b.broadcast_together({x, low, high}));
 }
 
 // Reflects x into [low, high] like a triangle wave.
 value reflected(builder& b, value x, const image_axis& a) {
-  double span = a.high - a.low;
-  if (span <= 0) return b.broadcast_to(b.scalar(x.type().type, a.low), x.type().dims);
-  value phase = b.binary(fn::fmod, b.unary(fn::abs, b.binary(fn::sub, x, a.low)), 2 * span);
-  value down = b.binary(fn::sub, b.scalar(x.type().type, 2 * span), phase);
-  return b.binary(fn::add, b.binary(fn::min, phase, down), a.low);
+  value period = b.binary(fn::mul, b.binary(fn::sub, a.high, a.low), 2.0);
+  // An axis of one element has no span. Any period serves, because the result is clamped to that element.
+  if (!a.has_span) period = b.binary(fn::max, period, 1.0);
+  value phase = b.binary(fn::fmod, b.unary(fn::abs, b.binary(fn::sub, x, a.low)), period);
+  value wave = b.binary(fn::add, b.binary(fn::min, phase, b.binary(fn::sub, period, phase)), a.low);
+  return a.has_span ? wave : b.binary(fn::min, wave, a.high);
 }
 
 value padded_coordinate(builder& b, value x, const image_axis& a, padding mode) {
   if (mode == padding::zeros) return x;
-  value inside = mode == padding::border ? clamped(b, x, 0, static_cast<double>(a.size - 1)) : reflected(b, x, a);
+  value zero = b.scalar(x.type().type, 0);
+  value inside = mode == padding::border ? clamped(b, x, zero, a.last) : reflected(b, x, a);
   value within = b.binary(fn::logical_and, b.binary(fn::greater_equal, x, a.low), b.binary(fn::less_equal, x, a.high));
   return b.where(within, x, inside);
 }
@@ -78,8 +87,9 @@ std::vector<value> grid_sample(node& n) {
     channels_last.push_back(static_cast<std::int64_t>(k) + 2);
   }
   channels_last.push_back(1);
-  if (!(grid.type().dims.back() == dim(static_cast<std::int64_t>(axes_count))) || !(grid.type().dims[0] == batch))
-    invalid("the grid " + grid.type().str() + " does not fit " + x.type().str());
+  const std::string misfit = "the grid " + grid.type().str() + " does not fit " + x.type().str();
+  b.need_equal(grid.type().dims.back(), static_cast<std::int64_t>(axes_count), misfit);
+  b.need_equal(grid.type().dims[0], batch, misfit);
   value table = b.with_dims(b.permuted(x, channels_last), {batch, pixels, channels});
   grid = b.to_type(b.with_dims(grid, {batch, points, static_cast<std::int64_t>(axes_count)}), element_type::f32);
   // One entry per spatial axis of the image. The grid stores coordinates in reverse order (x first).
@@ -87,14 +97,13 @@ std::vector<value> grid_sample(node& n) {
   std::vector<value> cells;  // the integer coordinate of the first neighbour
   std::vector<std::vector<value>> weights;
   for (std::size_t k = 0; k < axes_count; ++k) {
-    auto size = static_dim(dims[2 + k], "samples of an image");
-    if (size < 1) invalid("the image " + x.type().str() + " is empty");
-    auto extent = static_cast<double>(size);
-    axes.push_back(corners ? image_axis{size, 0, extent - 1} : image_axis{size, -0.5, extent - 0.5});
+    if (b.facts().at_least(0, dims[2 + k])) invalid("the image " + x.type().str() + " is empty");
+    axes.push_back(axis_of(b, dims[2 + k], corners));
     value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(axes_count - 1 - k), 1), {batch, points});
-    value at =
-        corners ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), (extent - 1) / 2)
-                : b.binary(fn::mul, b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), extent), 1.0), 0.5);
+    value at = corners
+                   ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), b.binary(fn::mul, axes[k].last, 0.5))
+                   : b.binary(fn::mul,
+                              b.binary(fn::sub, b.binary(fn::mul, b.binary(fn::add, g, 1.0), axes[k].size), 1.0), 0.5);
     if (mode == "nearest") at = b.unary(fn::round, at);
     // For cubic interpolation, torch and onnxruntime apply the padding mode to each neighbour, not to the sampled
     // point.
@@ -114,14 +123,15 @@ std::vector<value> grid_sample(node& n) {
       const std::size_t offset = rest / combinations;
       rest %= combinations;
       value at = b.binary(fn::add, cells[k], static_cast<double>(offset)), share = weights[k][offset];
-      const auto last = static_cast<double>(axes[k].size - 1);
-      value inside = clamped(b, at, 0, last);
+      value zero = b.scalar(element_type::f32, 0);
+      value inside = clamped(b, at, zero, axes[k].last);
       if (pad_with == padding::zeros)
         share = b.where(b.binary(fn::equal, inside, at), share, b.scalar(element_type::f32, 0));
-      if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at, axes[k]), 0, last);
+      if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at, axes[k]), zero, axes[k].last);
       value whole = b.to_type(inside, element_type::i64);
       weight = weight ? b.binary(fn::mul, weight, share) : share;
-      index = index ? b.binary(fn::add, b.binary(fn::mul, index, static_cast<double>(axes[k].size)), whole) : whole;
+      value pitch = b.data_of(dims[2 + k]);
+      index = index ? b.binary(fn::add, b.binary(fn::mul, index, pitch), whole) : whole;
     }
     value taken = b.add(gather_nd{1}, {table, b.with_dims(index, {batch, points, 1})});
     value part = b.binary(fn::mul, b.to_type(taken, element_type::f32), b.with_dims(weight, {batch, points, 1}));

@@ -1,0 +1,147 @@
+// Sizes that models compute from open dimensions: in floats, with powers, and as the size of an image that is sampled.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "ir/bind_shapes.hpp"
+#include "ir/error.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::test;
+
+literal ramp(std::vector<std::int64_t> dims, float step) {
+  shape type{element_type::f32, {dims.begin(), dims.end()}};
+  std::vector<float> values(static_cast<std::size_t>(type.element_count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::remainder(static_cast<float>(i) * step, 2.5f);
+  return literal::of<float>(type, values);
+}
+
+// Returns the reference's first output for these inputs.
+literal first_output(const program& p, const std::vector<literal>& inputs) {
+  std::vector<given_shape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    value parameter = p.main().parameters()[i];
+    shapes.push_back({module::parameter_name(parameter), parameter.type(), inputs[i].type()});
+  }
+  return evaluate(p.bind(bind_shapes(shapes)).main(), inputs)[0];
+}
+
+// y is an array of `size` elements, where the nodes of `sized` compute "size" from the floats "length" (the size of x).
+template <typename Nodes>
+model_builder array_of_size(const Nodes& sized) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.node("Shape", {"x"}, {"shape"});
+  graph_builder::attribute(m.node("Cast", {"shape"}, {"length"}), "to", std::int64_t{float_type});
+  sized(m);
+  graph_builder::attribute(m.node("Cast", {"size"}, {"whole"}), "to", std::int64_t{int64_type});
+  m.node("ConstantOfShape", {"whole"}, {"y"});
+  return m;
+}
+
+std::int64_t size_for(const program& p, std::int64_t n) {
+  return first_output(p, {ramp({n}, 1)}).type().element_count();
+}
+
+TEST(computed_sizes, multiples_of_a_patch_are_rounded_up_in_floats) {
+  program p = array_of_size([](model_builder& m) {
+                m.floats("two", {}, {2});
+                m.node("Div", {"length", "two"}, {"half"});
+                m.node("Unsqueeze", {"half", "axis"}, {"row"}), m.integers("axis", {1}, {0});
+                m.node("Squeeze", {"row", "axis"}, {"same"});
+                m.node("Ceil", {"same"}, {"patches"});
+                m.node("Mul", {"patches", "two"}, {"size"});
+              }).import();
+  for (std::int64_t n : {1, 2, 3, 8, 9}) EXPECT_EQ(size_for(p, n), (n + 1) / 2 * 2) << n;
+}
+
+TEST(computed_sizes, quotients_and_dyadic_factors_are_rounded_down) {
+  program third = array_of_size([](model_builder& m) {
+                    m.floats("three", {}, {3});
+                    m.node("Div", {"length", "three"}, {"part"});
+                    m.node("Floor", {"part"}, {"size"});
+                  }).import();
+  program scaled = array_of_size([](model_builder& m) {
+                     m.floats("scale", {1}, {0.75f}), m.floats("one", {1}, {1.5f});
+                     m.node("Mul", {"length", "scale"}, {"part"});
+                     m.node("Add", {"part", "one"}, {"size"});  // the Cast rounds
+                   }).import();
+  for (std::int64_t n : {1, 2, 3, 6, 10, 11}) {
+    EXPECT_EQ(size_for(third, n), n / 3) << n;
+    EXPECT_EQ(size_for(scaled, n), static_cast<std::int64_t>(static_cast<double>(n) * 0.75 + 1.5)) << n;
+  }
+}
+
+// f32 rounds 10 * 0.7 to 7, the exact product of the two floats is less than 7.
+TEST(computed_sizes, factors_that_floats_round_are_refused) {
+  model_builder m = array_of_size([](model_builder& m) {
+    m.floats("scale", {}, {0.7f});
+    m.node("Mul", {"length", "scale"}, {"part"});
+    m.node("Floor", {"part"}, {"size"});
+  });
+  EXPECT_THROW(m.import(), error);
+}
+
+// torch's dynamo exporter writes (n * n * 2) / n with Pow.
+TEST(computed_sizes, powers_are_products) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("two", {}, {2});
+  m.node("Shape", {"x"}, {"n"});
+  m.node("Pow", {"n", "two"}, {"square"});
+  m.node("Mul", {"square", "two"}, {"double"});
+  m.node("Div", {"double", "n"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"y"});
+  program p = m.import();
+  for (std::int64_t n : {1, 2, 7}) EXPECT_EQ(size_for(p, n), 2 * n);
+}
+
+// An image of open size gives the samples that the same image of known size gives.
+TEST(computed_sizes, an_image_of_open_size_is_sampled) {
+  for (const char* pads : {"zeros", "border", "reflection"})
+    for (const char* mode : {"bilinear", "nearest", "bicubic"})
+      for (std::int64_t corners : {0, 1}) {
+        auto sampling = [&](const std::vector<std::string>& image) {
+          model_builder m;
+          m.input("x", float_type, image).input("grid", float_type, {"b", "2", "q", "2"}).output("y");
+          auto& node = m.node("GridSample", {"x", "grid"}, {"y"});
+          graph_builder::attribute(node, "align_corners", corners);
+          for (auto [name, text] : {std::pair("mode", mode), std::pair("padding_mode", pads)}) {
+            auto& a = *node.add_attribute();
+            a.set_name(name), a.set_type(::onnx::AttributeProto::STRING), a.set_s(text);
+          }
+          return m.import();
+        };
+        program open = sampling({"b", "3", "h", "w"});
+        for (auto [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {1, 4}, {2, 1}}) {
+          std::vector<literal> inputs{ramp({2, 3, h, w}, 0.7f), ramp({2, 2, 9, 2}, 0.31f)};
+          auto want = first_output(sampling({"b", "3", std::to_string(h), std::to_string(w)}), inputs).to_doubles();
+          auto got = first_output(open, inputs).to_doubles();
+          ASSERT_EQ(got.size(), want.size());
+          for (std::size_t i = 0; i < got.size(); ++i)
+            ASSERT_NEAR(got[i], want[i], 1e-5) << mode << ' ' << pads << ' ' << corners << ' ' << h << 'x' << w;
+        }
+      }
+}
+
+// A stride that reaches the end of a larger window makes one window of the whole axis.
+TEST(computed_sizes, with_ceil_mode_a_pooling_window_may_be_larger_than_the_image) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "h", "w"}).output("y");
+  auto& pool = m.node("AveragePool", {"x"}, {"y"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{32, 32});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{32, 32});
+  graph_builder::attribute(pool, "ceil_mode", std::int64_t{1});
+  program p = m.import();
+  literal x = ramp({1, 1, 3, 4}, 0.7f);
+  auto all = x.to_doubles();
+  auto got = first_output(p, {x}).to_doubles();
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_NEAR(got[0], std::accumulate(all.begin(), all.end(), 0.0) / 12, 1e-6);
+}
+
+}  // namespace
