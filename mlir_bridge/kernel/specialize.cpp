@@ -93,13 +93,27 @@ class dim_solver {
     dim total = 0;
     for (const auto& [atoms, coefficient] : d.substitute(bindings_).terms()) {
       dim product = coefficient;
-      for (const auto& atom : atoms) {
-        auto known = atoms_.find(atom->text);
-        product = product * (known == atoms_.end() ? dim::from(atom) : dim(known->second));
-      }
+      for (const auto& atom : atoms) product = product * reduced(atom);
       total = total + product;
     }
     return total;
+  }
+
+  // The operands of a minimum may contain a quotient whose value is known.
+  dim reduced(const std::shared_ptr<const dim_atom>& atom) const {
+    if (auto known = atoms_.find(atom->text); known != atoms_.end()) return known->second;
+    std::vector<dim> operands;
+    for (const dim& operand : atom->operands) {
+      operands.push_back(reduced(operand));
+      if (!operands.back().is_static()) return dim::from(atom);
+    }
+    if (atom->is == dim_atom::kind::symbol) return dim::from(atom);
+    dim result = operands.at(0);
+    for (const dim& operand : std::span(operands).subspan(1)) {
+      if (atom->is == dim_atom::kind::quotient) result = result / operand;
+      else result = atom->is == dim_atom::kind::minimum ? dim::min(result, operand) : dim::max(result, operand);
+    }
+    return result;
   }
 
   // rest = coefficient * atom + constant determines the atom.

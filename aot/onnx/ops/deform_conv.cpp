@@ -14,8 +14,7 @@ using fn = scalar_function;
 struct sizes {
   dim batch, positions;
   std::int64_t channels, offset_groups, places;
-  std::array<std::int64_t, 2> image;
-  std::array<dim, 2> result;
+  std::array<dim, 2> image, result;
 };
 
 // Returns the coordinates along one axis at which each place of the window reads, f32 [batch * offset groups, places *
@@ -49,13 +48,13 @@ value sampled(builder& b, value table, const std::array<value, 2>& at, const siz
       value fraction = b.binary(fn::sub, at[axis], low[axis]);
       value share = upper ? fraction : b.binary(fn::sub, b.scalar(element_type::f32, 1), fraction);
       value cell = upper ? b.binary(fn::add, low[axis], 1.0) : low[axis];
-      value limits[] = {b.scalar(element_type::f32, 0),
-                        b.scalar(element_type::f32, static_cast<double>(s.image[axis] - 1))};
+      value size = b.data_of(s.image[axis]), last = b.binary(fn::sub, size, 1.0);
+      value limits[] = {b.scalar(element_type::f32, 0), b.to_type(last, element_type::f32)};
       value inside = b.add(elementwise{fn::clamp}, b.broadcast_together({cell, limits[0], limits[1]}));
       share = b.where(b.binary(fn::equal, inside, cell), share, b.scalar(element_type::f32, 0));
       value whole = b.to_type(inside, element_type::i64);
       weight = weight ? b.binary(fn::mul, weight, share) : share;
-      index = index ? b.binary(fn::add, b.binary(fn::mul, index, static_cast<double>(s.image[axis])), whole) : whole;
+      index = index ? b.binary(fn::add, b.binary(fn::mul, index, size), whole) : whole;
     }
     value pixels = b.add(gather_nd{1}, {table, b.with_dims(index, {dims[0], dims[1], 1})});
     value part = b.binary(fn::mul, b.to_type(pixels, element_type::f32), b.with_dims(weight, {dims[0], dims[1], 1}));
@@ -75,7 +74,7 @@ std::vector<value> deform_conv(node& n) {
           static_dim(n.dims(0)[1], "the channels"),
           n.integer("offset_group", 1),
           w.size[0] * w.size[1],
-          {static_dim(n.dims(0)[2], "samples of an image"), static_dim(n.dims(0)[3], "samples of an image")},
+          {n.dims(0)[2], n.dims(0)[3]},
           {n.dims(2).at(2), n.dims(2).at(3)}};
   s.positions = s.result[0] * s.result[1];
   const std::int64_t filters = static_dim(n.dims(1)[0], "the filters");
@@ -86,13 +85,13 @@ std::vector<value> deform_conv(node& n) {
   if (!(n.dims(2)[1] == dim(s.offset_groups * s.places * 2)))
     invalid("offsets are " + n.type(2).str() + " for " + std::to_string(s.places) + " places of the window");
   for (std::size_t k = 0; k < 2; ++k) {
-    const std::int64_t reach = (w.size[k] - 1) * w.dilations[k] + 1,
-                       length = (s.image[k] + w.pads_begin[k] + w.pads_end[k] - reach) / w.strides[k] + 1;
-    b.need_equal(s.result[k], length,
-                 "offsets are " + n.type(2).str() + ", the result has an axis of " + std::to_string(length));
+    const std::int64_t reach = (w.size[k] - 1) * w.dilations[k] + 1;
+    const dim length = (s.image[k] + dim(w.pads_begin[k] + w.pads_end[k] - reach)) / dim(w.strides[k]) + dim(1);
+    b.need_equal(s.result[k], length, "offsets are " + n.type(2).str() + ", the result has an axis of " + length.str());
   }
   const dim rows = s.batch * dim(s.offset_groups);
-  const std::int64_t of_group = s.channels / s.offset_groups, pixels = s.image[0] * s.image[1];
+  const std::int64_t of_group = s.channels / s.offset_groups;
+  const dim pixels = s.image[0] * s.image[1];
   value table = b.permuted(b.with_dims(x, {rows, of_group, pixels}), {0, 2, 1});
   value columns = sampled(b, table, {coordinates(n, w, s, 0), coordinates(n, w, s, 1)}, s);
   if (n.has(4))

@@ -69,6 +69,18 @@ std::vector<value> scattered_elements(node& n) {
   return {b.slice_axis(made, op.axis, 0, size)};
 }
 
+// masked_scatter takes as many updates as a mask selects: min(count, available) of them for `count` indices. A model
+// whose mask selects more than there are is invalid, so the count is the size of both.
+value as_many(node& n, value updates, const shape& indices) {
+  for (std::size_t axis = 0; axis + 1 < indices.rank() && axis < updates.type().rank(); ++axis) {
+    const dim want = indices.dims[axis], have = updates.type().dims[axis];
+    if (have == want || !is_bounded(want) || !n.b.facts().at_least(want, have)) continue;
+    const auto at = static_cast<std::int64_t>(axis);
+    updates = n.b.slice_axis(with_room(n, updates, at, capacity_of(n.owner.state(), want)), at, 0, want);
+  }
+  return updates;
+}
+
 std::vector<value> scattered_nd(node& n) {
   builder& b = n.b;
   const scatter_nd op{reduction_of(n)};
@@ -78,6 +90,7 @@ std::vector<value> scattered_nd(node& n) {
   const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
   if (!width.is_static() || width.value() < 1 || static_cast<std::size_t>(width.value()) > dims.size())
     refuse("indices " + indices.type().str() + " into " + data.type().str());
+  updates = as_many(n, updates, indices.type());
   // Redirect updates that are padding to the spare element of the first axis.
   std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims[0])})};
   if (width.value() > 1) parts.push_back(b.integers(std::vector<std::int64_t>(width.value() - 1, 0)));

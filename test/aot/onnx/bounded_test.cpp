@@ -69,6 +69,25 @@ TEST(bounded_dims, the_size_may_be_all_that_is_used) {
   EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0})})[0].type().str(), "f32[2, 0]");
 }
 
+// masked_scatter as torch exports it: the first elements of `features` replace those elements of x that a mask selects.
+// The slice has min(count, size of `features`) elements.
+TEST(bounded_dims, selected_elements_are_replaced_by_the_first_of_others) {
+  model_builder m;
+  m.input("x", float_type, {"2", "3"}).input("features", float_type, {"5"}).output("y");
+  m.node("NonZero", {"x"}, {"columns"});
+  graph_builder::attribute(m.node("Transpose", {"columns"}, {"at"}), "perm", std::vector<std::int64_t>{1, 0});
+  m.integers("zero", {1}, {0}), m.integers("first", {}, {0});
+  m.node("Shape", {"at"}, {"shape"});
+  m.node("Gather", {"shape", "first"}, {"count"});
+  m.node("Unsqueeze", {"count", "zero"}, {"end"});
+  m.node("Slice", {"features", "zero", "end", "zero"}, {"updates"});
+  m.node("ScatterND", {"x", "at", "updates"}, {"y"});
+  program p = m.import();
+  literal features = floats({5}, {10, 11, 12, 13, 14});
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 1, 0, 2, 0, 3}), features})[0], floats({2, 3}, {0, 10, 0, 11, 0, 12}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {1, 1, 1, 0, 1, 1}), features})[0], floats({2, 3}, {10, 11, 12, 0, 13, 14}));
+}
+
 TEST(bounded_dims, what_is_not_used_is_not_computed) {
   model_builder m = places();
   m.output("z");

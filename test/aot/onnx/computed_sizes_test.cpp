@@ -128,6 +128,28 @@ TEST(computed_sizes, an_image_of_open_size_is_sampled) {
       }
 }
 
+TEST(computed_sizes, a_deformable_convolution_takes_an_image_of_open_size) {
+  auto convolution = [](const std::string& h, const std::string& w, const std::string& rows,
+                        const std::string& columns) {
+    model_builder m(19);
+    m.input("x", float_type, {"b", "2", h, w}).input("offsets", float_type, {"b", "18", rows, columns}).output("y");
+    std::vector<float> weights(2 * 9);
+    std::iota(weights.begin(), weights.end(), -4.0f);
+    m.floats("weights", {1, 2, 3, 3}, weights);
+    graph_builder::attribute(m.node("DeformConv", {"x", "weights", "offsets"}, {"y"}), "pads",
+                             std::vector<std::int64_t>{1, 1, 1, 1});
+    return m.import();
+  };
+  program open = convolution("h", "w", "h", "w"), named = convolution("h", "w", "rows", "columns");
+  for (auto [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 4}, {1, 3}}) {
+    std::vector<literal> inputs{ramp({2, 2, h, w}, 0.7f), ramp({2, 18, h, w}, 0.31f)};
+    std::string height = std::to_string(h), width = std::to_string(w);
+    auto want = first_output(convolution(height, width, height, width), inputs).to_doubles();
+    EXPECT_EQ(first_output(open, inputs).to_doubles(), want);
+    EXPECT_EQ(first_output(named, inputs).to_doubles(), want);
+  }
+}
+
 // A stride that reaches the end of a larger window makes one window of the whole axis.
 TEST(computed_sizes, with_ceil_mode_a_pooling_window_may_be_larger_than_the_image) {
   model_builder m;

@@ -112,6 +112,13 @@ TEST(specialize, a_dimension_tells_the_quotient_in_it) {
   EXPECT_EQ(kernel.output_shapes(), shapes({{12}, {10}}));
 }
 
+TEST(specialize, a_dimension_tells_the_quotient_in_a_maximum) {
+  dim n = dim::symbol("n");
+  portable_kernel kernel = parsed(*two_dims((n + 12) / 16 * 4, dim::max(4, (n + 12) / 16 * 4) - 4));
+  kernel.specialize(shapes({{12}, {}}));
+  EXPECT_EQ(kernel.output_shapes(), shapes({{12}, {8}}));
+}
+
 TEST(specialize, a_symbol_of_outputs_only) {
   portable_kernel kernel = parsed(*two_dims(3, dim::symbol("batch")));
   EXPECT_THROW(kernel.clone().specialize(shapes({{3}, {}})), error);
