@@ -22,8 +22,8 @@ bool is_zero(value v) {
   return data && data->type().element_count() == 1 && data->at(0) == 0;
 }
 
-// GroupQueryAttention moves the rows of shorter sequences together and clears what is left (aot/onnx/ops/). All sequences
-// of a decoding step have the same length, so this changes nothing. Returns what is moved, or `v`.
+// GroupQueryAttention moves the rows of shorter sequences together and clears what is left (aot/onnx/ops/). All
+// sequences of a decoding step have the same length, so this changes nothing. Returns what is moved, or `v`.
 value without_compaction(value v, std::size_t axis) {
   const auto* clear = v.producer->op().get_if<elementwise>();
   if (!clear || clear->function != scalar_function::where || !is_zero(v.producer->inputs()[2])) return v;
@@ -56,13 +56,13 @@ void put_in_place(module& m, const cache& c, value length) {
   type.dims[c.axis] = dim::symbol(cache_room);
   const std::size_t rank = type.rank();
   m.set_operation(c.input.producer, parameter{module::parameter_name(c.input), type.type, type.dims});
-  const value updated = m.insert(c.append, cache_update{static_cast<std::int64_t>(c.axis)},
-                                 {c.input, c.append->inputs()[1], length});
+  const value updated =
+      m.insert(c.append, cache_update{static_cast<std::int64_t>(c.axis)}, {c.input, c.append->inputs()[1], length});
   updated.producer->set_origin(c.append->origin());
-  const value present = m.insert(c.append,
-                                 slice{std::vector<std::int64_t>(rank, 0), c.append->outputs()[0].dims,
-                                       std::vector<std::int64_t>(rank, 1)},
-                                 {updated});
+  const value present = m.insert(
+      c.append,
+      slice{std::vector<std::int64_t>(rank, 0), c.append->outputs()[0].dims, std::vector<std::int64_t>(rank, 1)},
+      {updated});
   present.producer->set_origin(c.append->origin());
   m.replace(c.result, present);
   if (c.append->output() != c.result) m.replace(c.append->output(), present);
@@ -76,8 +76,9 @@ std::optional<program> with_caches_in_place(const program& optimized, std::span<
   std::vector<cache> found;
   for (const cache_port& port : ports)
     if (auto c = find_cache(m, port)) found.push_back(*c);
-  const bool taken = steps.symbols.contains(cache_room) ||
-                     std::ranges::any_of(m.parameters(), [](value v) { return module::parameter_name(v) == cache_length; });
+  const bool taken = steps.symbols.contains(cache_room) || std::ranges::any_of(m.parameters(), [](value v) {
+                       return module::parameter_name(v) == cache_length;
+                     });
   const auto rows = [](const cache& c) { return c.input.type().dims[c.axis]; };
   if (found.empty() || taken ||
       !std::ranges::all_of(found, [&](const cache& c) { return rows(c) == rows(found.front()); }))

@@ -62,7 +62,8 @@ TEST_F(in_place_test, caches_are_inputs_with_room) {
 
 TEST_F(in_place_test, answers_across_the_growth_of_the_room) {
   ASSERT_TRUE(steps);
-  session updates(std::move(*steps), std::string("toy"), updating()), copies(whole.clone(), std::string("toy"), options());
+  session updates(std::move(*steps), std::string("toy"), updating()),
+      copies(whole.clone(), std::string("toy"), options());
   decoder model({.decoder = &updates}), copying({.decoder = &copies});
   std::vector<std::int64_t> ids(250);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7 % 11);
@@ -121,7 +122,8 @@ step_result one_step(session& model, std::size_t* launches) {
 
 TEST_F(in_place_test, an_input_changes_only_if_the_session_may_change_it) {
   ASSERT_TRUE(steps);
-  session updates(steps->clone(), std::string("toy"), updating()), leaves(steps->clone(), std::string("toy"), options());
+  session updates(steps->clone(), std::string("toy"), updating()),
+      leaves(steps->clone(), std::string("toy"), options());
   std::size_t updating_launches = 0, copying_launches = 0;
   const step_result changed = one_step(updates, &updating_launches), kept = one_step(leaves, &copying_launches);
   EXPECT_EQ(changed.logits, kept.logits);

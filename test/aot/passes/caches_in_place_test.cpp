@@ -34,7 +34,8 @@ TEST(caches_in_place, an_append_becomes_an_update) {
   EXPECT_TRUE(steps->symbols.contains(cache_room));
   EXPECT_EQ(count<concat>(p.main()), 1u) << "the program itself must not change";
   // The numbers of both, with 3 rows in a cache with room for 6.
-  const program bound = p.bind({{"past", 3}, {"seq", 2}}), in_place = steps->bind({{"past", 3}, {"seq", 2}, {cache_room, 6}});
+  const program bound = p.bind({{"past", 3}, {"seq", 2}}),
+                in_place = steps->bind({{"past", 3}, {"seq", 2}, {cache_room, 6}});
   const literal keys = random_literal({element_type::f32, {1, 2, 2, 4}}, 1);
   std::vector<double> rows, room;
   for (std::int64_t i = 0; i < 2 * 6 * 4; ++i) {
@@ -43,9 +44,8 @@ TEST(caches_in_place, an_append_becomes_an_update) {
   }
   const auto expected =
       evaluate(bound.main(), std::vector{literal::from_doubles({element_type::f32, {1, 2, 3, 4}}, rows), keys});
-  const auto got =
-      evaluate(in_place.main(), std::vector{literal::from_doubles({element_type::f32, {1, 2, 6, 4}}, room), keys,
-                                            literal::from_int64({3})});
+  const auto got = evaluate(in_place.main(), std::vector{literal::from_doubles({element_type::f32, {1, 2, 6, 4}}, room),
+                                                         keys, literal::from_int64({3})});
   EXPECT_EQ(got[0], expected[0]);
 }
 
