@@ -32,7 +32,8 @@ dim_facts::bound dim_facts::atom_lower(const dim_atom& atom, int depth) const {
   if (depth >= deepest) return std::nullopt;
   if (atom.is == dim_atom::kind::quotient) {
     bound a = lower(atom.operands[0], depth + 1), b = lower(atom.operands[1], depth + 1);
-    if (!a || !b || *b < 1) return std::nullopt;
+    if (!a || !b || *b < 0) return std::nullopt;
+    b = std::max<std::int64_t>(*b, 1);  // a quotient by 0 has no value
     if (*a < 0) return floor_quotient(*a, *b);
     bound most = upper(atom.operands[1], depth + 1);
     return most ? floor_quotient(*a, *most) : 0;
@@ -55,7 +56,8 @@ dim_facts::bound dim_facts::atom_upper(const dim_atom& atom, int depth) const {
   if (depth >= deepest) return std::nullopt;
   if (atom.is == dim_atom::kind::quotient) {
     bound a = upper(atom.operands[0], depth + 1), b = lower(atom.operands[1], depth + 1);
-    if (!a || !b || *b < 1) return std::nullopt;
+    if (!a || !b || *b < 0) return std::nullopt;
+    b = std::max<std::int64_t>(*b, 1);  // a quotient by 0 has no value
     if (*a >= 0) return floor_quotient(*a, *b);
     bound most = upper(atom.operands[1], depth + 1);
     return most ? floor_quotient(*a, *most) : -1;

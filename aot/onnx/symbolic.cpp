@@ -40,12 +40,13 @@ std::optional<known_elements> move(const operation& op, data_inputs which, std::
   return result;
 }
 
-// Integer division, which truncates. floor(a / b) is equal to it only if a is not negative.
+// Integer division, which truncates. floor(a / b) is equal to it only if a is not negative. Sizes for which b is 0 are
+// refused when they are known.
 std::optional<dim> integer_quotient(const dim& a, const dim& b, const dim_facts& facts) {
   if (b.is_static() && b.value() < 0)
     return b == dim(-1) ? std::optional(dim(0) - a) : integer_quotient(dim(0) - a, dim(0) - b, facts);
   if (dim exact; divides_exactly(a, b, exact)) return exact;
-  if (!facts.at_least(b, 1)) return std::nullopt;
+  if (!facts.at_least(b, 0)) return std::nullopt;
   dim negative = dim(0) - a;
   if (facts.at_least(a, 0)) return a / b;
   if (facts.at_least(negative, 0)) return dim(0) - negative / b;
@@ -61,7 +62,7 @@ std::optional<dim> quotient(const dim& a, const dim& b, element_type type, const
 
 // The remainder has the sign of the divisor.
 std::optional<dim> remainder(const dim& a, const dim& b, element_type type, const dim_facts& facts) {
-  if (is_float(type) || !facts.at_least(b, 1)) return std::nullopt;
+  if (is_float(type) || b == dim(0) || !facts.at_least(b, 0)) return std::nullopt;
   return a - b * (a / b);
 }
 

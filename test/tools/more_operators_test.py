@@ -33,6 +33,12 @@ class ByOnnxruntime(OperatorCase):
         for mode, pads, corners in itertools.product(("linear", "nearest"), ("zeros", "border", "reflection"), (0, 1)):
             self.check("GridSample", [("x", x), ("g", grid)], domain="", standard=20, mode=mode, padding_mode=pads, align_corners=corners)
 
+    def test_quantized_product_with_a_scale_for_each_column(self):
+        a, w = rng.integers(0, 256, (2, 3, 6)).astype(np.uint8), rng.integers(-128, 128, (6, 5)).astype(np.int8)
+        scales = [("bs", rng.uniform(0.01, 0.1, 5).astype(np.float32)), ("bz", np.zeros(5, np.int8)), ("ys", np.array(0.7, np.float32)), ("yz", np.array(120, np.uint8))]
+        inputs = [("a", a), ("as", np.array(0.1, np.float32)), ("az", np.array(128, np.uint8)), ("b", w), *scales]
+        self.check("QLinearMatMul", inputs, domain="", standard=10, constants=["b", "bs", "bz"], tolerance=1)
+
     def test_det(self):
         for n in (1, 2, 5, 9):
             self.check("Det", [("x", normal(4, n, n))], domain="", standard=11, tolerance=1e-3)

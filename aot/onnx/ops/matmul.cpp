@@ -91,14 +91,20 @@ std::vector<value> matmul_integer(node& n) {
   return {matmul(n.b, centered(n, 0, 2, true), centered(n, 1, 3, false), element_type::i32)};
 }
 
-// inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
+// inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero. a may have a scale for each row, b one for each
+// column.
 std::vector<value> qlinear_matmul(node& n) {
   builder& b = n.b;
-  for (std::size_t i : {1, 4, 6})
-    if (!(n.type(i).elements() == dim(1))) refuse("scales per row or column are not supported");
   value sum = matmul(b, centered(n, 0, 2, true), centered(n, 3, 5, false), element_type::i32);
-  auto scale_of = [&](std::size_t i) { return b.to_type(b.with_dims(n.in(i), {}), element_type::f32); };
-  value scale = b.binary(fn::div, b.binary(fn::mul, scale_of(1), scale_of(4)), scale_of(6));
+  const std::size_t rank = sum.type().rank();
+  auto scale_of = [&](std::size_t i, std::size_t axis_from_end) {
+    value scale = b.to_type(n.in(i), element_type::f32);
+    if (scale.type().elements() == dim(1)) return b.with_dims(scale, {});
+    if (axis_from_end == 0 || scale.type().rank() != 1 || rank < 2)
+      refuse("scales " + scale.type().str() + " of input " + std::to_string(i) + " are not supported");
+    return b.along_axis(scale, static_cast<std::int64_t>(rank - axis_from_end), rank);
+  };
+  value scale = b.binary(fn::div, b.binary(fn::mul, scale_of(1, 2), scale_of(4, 1)), scale_of(6, 0));
   return {quantized(b, b.binary(fn::mul, b.to_type(sum, element_type::f32), scale), b.with_dims(n.in(7), {}))};
 }
 
@@ -109,7 +115,7 @@ constexpr operator_row rows[] = {
     {"MatMul", matmul},
     {"Gemm", gemm},
     {"MatMulInteger", matmul_integer, 10},
-    {"QLinearMatMul", qlinear_matmul, 10, "one scale per tensor"},
+    {"QLinearMatMul", qlinear_matmul, 10, "scales per tensor, row of a or column of b"},
 };
 
 }  // namespace

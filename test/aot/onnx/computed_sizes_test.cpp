@@ -100,6 +100,21 @@ TEST(computed_sizes, powers_are_products) {
   for (std::int64_t n : {1, 2, 7}) EXPECT_EQ(size_for(p, n), 2 * n);
 }
 
+// The number of windows in n elements is 0 for n < 4, which are refused when n is known.
+TEST(computed_sizes, a_divisor_that_only_some_sizes_make_0) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("four", {1}, {4}), m.integers("twelve", {1}, {12});
+  m.node("Shape", {"x"}, {"n"});
+  m.node("Div", {"n", "four"}, {"windows"});
+  m.node("Mul", {"n", "twelve"}, {"total"});
+  m.node("Div", {"total", "windows"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"y"});
+  program p = m.import();
+  for (std::int64_t n : {4, 6, 8}) EXPECT_EQ(size_for(p, n), n * 12 / (n / 4)) << n;
+  EXPECT_THROW(size_for(p, 3), error);
+}
+
 // An image of open size gives the samples that the same image of known size gives.
 TEST(computed_sizes, an_image_of_open_size_is_sampled) {
   for (const char* pads : {"zeros", "border", "reflection"})
