@@ -33,9 +33,14 @@ void check_open(const module& fusion) {
     }
     const std::vector<std::int64_t> table = at_sizes(kernel, {{"batch", 3}, {"seq", 7}});
     EXPECT_EQ(table.size(), kernel.sizes.size());
-    const std::int64_t few = kernel.launches.back().grid;
+    const auto groups = [&] {
+      std::int64_t sum = 0;
+      for (const launch& l : kernel.launches) sum += l.grid;
+      return sum;
+    };
+    const std::int64_t few = groups();
     at_sizes(kernel, {{"batch", 300}, {"seq", 700}});
-    EXPECT_GT(kernel.launches.back().grid, few);
+    EXPECT_GT(groups(), few);
     EXPECT_TRUE(serves(kernel, {{"batch", 3}, {"seq", 7}}));
     EXPECT_FALSE(serves(kernel, {{"batch", 1 << 16}, {"seq", 1 << 12}}));
   }
@@ -67,6 +72,25 @@ TEST(gpu_open, attention) {
   check_open(*one({q, q, q}, attention{.scale = 0.125, .causal = true}));
   const shape wide = of(f32, {batch, 2, seq, 24});
   check_open(*one({wide, wide, wide}, attention{}));
+}
+
+TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
+  const shape q = of(f16, {batch, 2, seq, 64}), k = of(f16, {batch, 2, dim::symbol("past"), 64});
+  const auto fusion = one({q, k, k}, attention{.scale = 0.125});
+  for (const target_row& target : gpu_targets()) {
+    SCOPED_TRACE(target.name);
+    native_kernel kernel = finalize_for(*fusion, target);
+    ASSERT_EQ(kernel.launches.size(), 3u);
+    const auto grids = [&](std::int64_t queries, std::int64_t keys) {
+      at_sizes(kernel, {{"batch", 1}, {"seq", queries}, {"past", keys}});
+      return std::vector<std::int64_t>{kernel.launches[0].grid, kernel.launches[1].grid, kernel.launches[2].grid};
+    };
+    EXPECT_EQ(grids(1, 1000), (std::vector<std::int64_t>{0, 4, 2}));
+    EXPECT_EQ(grids(4, 8000), (std::vector<std::int64_t>{0, 126, 2}));
+    const auto many = grids(5, 1000);
+    EXPECT_GT(many[0], 0);
+    EXPECT_EQ(many[1] + many[2], 0);
+  }
 }
 
 TEST(gpu_open, windows_over_images) {

@@ -6,6 +6,7 @@
 #include "ir/ops/attention.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/open_tile.hpp"
+#include "mlir_bridge/kinds/attention/few_queries.hpp"
 #include "mlir_bridge/kinds/attention/generators.hpp"
 
 namespace kiln::cpu {
@@ -49,13 +50,9 @@ class attention_rows {
   Value number(double v, std::int64_t lanes) { return code.number(code.type(sum_type, lanes), v); }
 };
 
-// Attention of at most this many queries is computed by emit_few_queries(), if it can be.
-inline constexpr std::int64_t most_few_queries = 4;
-// 1 for at most most_few_queries queries, else 0.
-dim is_few(const dim& queries);
 // Whether keys and values can be read where they are: their depths are known and nothing prepares them ahead of time.
 bool reads_keys_directly(const attention_rows& rows);
-// Emits the stage that computes up to most_few_queries queries, which has no work items for more of them.
+// Emits the stage for few queries.
 void emit_few_queries(attention_rows& rows);
 
 }  // namespace kiln::cpu

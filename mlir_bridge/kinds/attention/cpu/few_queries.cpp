@@ -118,11 +118,6 @@ bool is_prepared(const kernel_emitter& e, value v) { return v.type().is_static()
 
 }  // namespace
 
-dim is_few(const dim& queries) {
-  const dim limit = most_few_queries + 1;
-  return 1 - dim::min(queries, limit) / limit;
-}
-
 bool reads_keys_directly(const attention_rows& rows) {
   return rows.depth.is_static() && rows.value_depth.is_static() && rows.depth.value() > 0 &&
          rows.value_depth.value() > 0 && !is_prepared(rows.e, rows.key) && !is_prepared(rows.e, rows.value_);

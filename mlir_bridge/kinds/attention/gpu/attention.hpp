@@ -69,16 +69,18 @@ struct attention_problem {
 };
 
 // Opens the workgroups of `tiles` of rows of each head of keys, and says which tile is a workgroup's: in a grid of
-// three dimensions, or of one if a size is open.
+// three dimensions, or of one if a size is open. Then `used` is 1, or 0 at the sizes at which there are no workgroups.
 struct attention_group {
-  attention_group(kernel_emitter& e, const attention_problem& problem, const dim& tiles, std::int64_t threads);
+  attention_group(kernel_emitter& e, const attention_problem& problem, const dim& tiles, std::int64_t threads,
+                  const dim& used = 1);
   workgroup group;
   Value tile, key_head, batch;
 };
 
 // Both products with matrix instructions, 16-bit types. False where they do not fit: the caller does it on the vector
-// unit. The configuration's "waves" of a workgroup and "keys" of a block overrule the choice.
-bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem);
+// unit. The configuration's "waves" of a workgroup and "keys" of a block overrule the choice. `used` is 1, or 0 at the
+// sizes at which the stage has nothing to do.
+bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem, const dim& used = 1);
 std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& problem);
 // The same for few rows of a head of keys, whose keys and values go straight from memory to the instructions. False
 // where that does not fit. "narrow" of the configuration, 0 or 1, overrules the choice, "waves" and "key_parts" how the
@@ -88,7 +90,9 @@ std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention
 // What both take: 16 rows at a time. Null where the target has none for the type.
 const matrix_instruction* attention_instruction(const kernel_emitter& e, element_type type);
 // Any floating type, any depth, on the vector unit. The configuration's "waves" overrules the choice.
-void emit_vector_attention(kernel_emitter& e, const attention_problem& problem);
+void emit_vector_attention(kernel_emitter& e, const attention_problem& problem, const dim& used = 1);
+// Few queries of open lengths, on the vector unit; nothing at sizes with more queries (few_queries.hpp).
+void emit_few_queries(const attention_problem& problem);
 std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& problem);
 
 }  // namespace kiln::gpu

@@ -76,7 +76,7 @@ double cost(const kernel_emitter& e, const attention_problem& p, const matrix_at
 class matrix_attention {
  public:
   matrix_attention(kernel_emitter& emitter, const attention_problem& problem, const matrix_instruction& instruction,
-                   const lane_layout& layout, const matrix_attention_shape& shape)
+                   const lane_layout& layout, const matrix_attention_shape& shape, const dim& used)
       : e(emitter),
         code(e.code),
         p(problem),
@@ -88,7 +88,7 @@ class matrix_attention {
         tiles(ceil_div(p.all_rows, shape.waves * lanes.row_tile)),
         split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
                                   : std::nullopt),
-        own_place(e, p, tiles * shape.key_parts, shape.waves * e.target.gpu.wave),
+        own_place(e, p, tiles * shape.key_parts, shape.waves * e.target.gpu.wave, used),
         group(own_place.group),
         blocks(e, p, lanes, group, key_block) {}
 
@@ -361,11 +361,11 @@ std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention
   return result;
 }
 
-bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem) {
+bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem, const dim& used) {
   const auto shape = choose_shape(e, problem, e.configuration);
   if (!shape) return false;
   const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
-  matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape).emit();
+  matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape, used).emit();
   return true;
 }
 

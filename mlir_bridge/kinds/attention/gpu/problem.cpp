@@ -4,6 +4,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/kinds/attention/few_queries.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 
@@ -41,16 +42,20 @@ attention_problem::attention_problem(kernel_emitter& e)
 
 namespace {
 
-workgroup opened(kernel_emitter& e, const attention_problem& p, const dim& tiles, std::int64_t threads) {
-  if (p.is_open()) return workgroup(e, "attention", tiles * p.n.key_heads * p.batch, threads);
+workgroup opened(kernel_emitter& e, const attention_problem& p, const dim& tiles, std::int64_t threads,
+                 const dim& used) {
+  if (p.is_open()) return workgroup(e, "attention", tiles * p.n.key_heads * p.batch * used, threads);
   return workgroup(e, "attention", {tiles.value(), p.n.key_heads, p.n.batch}, threads);
 }
 
 }  // namespace
 
 attention_group::attention_group(kernel_emitter& e, const attention_problem& problem, const dim& tiles,
-                                 std::int64_t threads)
-    : group(opened(e, problem, tiles, threads)), tile(group.block(0)), key_head(group.block(1)), batch(group.block(2)) {
+                                 std::int64_t threads, const dim& used)
+    : group(opened(e, problem, tiles, threads, used)),
+      tile(group.block(0)),
+      key_head(group.block(1)),
+      batch(group.block(2)) {
   if (!problem.is_open()) return;
   const values digits = e.delinearize(group.block(), std::vector<dim>{problem.batch, problem.n.key_heads, tiles});
   batch = digits[0], key_head = digits[1], tile = digits[2];
@@ -169,7 +174,9 @@ bool opens_attention(const instruction& anchor) {
 
 void emit_open_attention(kernel_emitter& e) {
   attention_problem problem(e);
-  if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
+  const dim few = problem.is_open() ? is_few(problem.queries) : dim(0), many = 1 - few;
+  if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
+  if (!(few == dim(0))) emit_few_queries(problem);
 }
 
 void emit_attention(kernel_emitter& e) {
