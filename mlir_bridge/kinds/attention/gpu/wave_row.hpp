@@ -6,8 +6,8 @@
 
 namespace kiln::gpu {
 
-// The maximum score and the sum of the weights, which are equal in all lanes, and the weighted sums of this lane's depths
-// (lane, lane + wave, ...).
+// The maximum score and the sum of the weights, which are equal in all lanes, and the weighted sums of this lane's
+// depths (lane, lane + wave, ...).
 struct wave_row {
   Value top, sum;
   values results;
