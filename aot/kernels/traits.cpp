@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/ops/cache_update.hpp"
 #include "mlir_bridge/kinds/kind.hpp"
@@ -106,18 +107,28 @@ bool is_irregular(const operation& op) {
          op.is<resize>();
 }
 
-double estimated_elements(const shape& type) {
-  constexpr std::int64_t symbol_value = 8;
-  double product = 1;
-  for (const dim& d : type.dims) {
-    dim known = d;
-    if (!d.is_static()) {
-      dim_bindings bindings;
-      for (const std::string& symbol : d.symbols()) bindings[symbol] = symbol_value;
-      known = d.substitute(bindings);
+namespace {
+
+// Takes all symbols as 8, or as more if a size by which another is divided would be 0.
+double estimated_size(const dim& d) {
+  if (d.is_static()) return static_cast<double>(d.value());
+  for (std::int64_t symbol_value : {8, 512, 32768}) {
+    dim_bindings bindings;
+    for (const std::string& symbol : d.symbols()) bindings[symbol] = symbol_value;
+    try {
+      return static_cast<double>(d.substitute(bindings).value());
+    } catch (const error&) {
+      continue;
     }
-    product *= static_cast<double>(known.value());
   }
+  return 1;
+}
+
+}  // namespace
+
+double estimated_elements(const shape& type) {
+  double product = 1;
+  for (const dim& d : type.dims) product *= estimated_size(d);
   return product;
 }
 

@@ -14,8 +14,8 @@ namespace kiln {
 namespace {
 
 // Returns the s >= 0 with expression(symbol = s) = target if there is exactly one. Dimensions increase monotonically
-// with their symbols, so this is a bisection.
-std::optional<std::int64_t> solve(const dim& expression, const std::string& symbol, std::int64_t target) {
+// with their symbols, so this is a bisection. A quotient by an expression that is 0 for some s is not solved.
+std::optional<std::int64_t> solve(const dim& expression, const std::string& symbol, std::int64_t target) try {
   constexpr std::int64_t largest = std::int64_t{1} << 31;
   auto at = [&](std::int64_t s) { return expression.substitute({{symbol, s}}).value(); };
   std::int64_t low = 0, high = 1;
@@ -27,6 +27,8 @@ std::optional<std::int64_t> solve(const dim& expression, const std::string& symb
   }
   if (at(low) != target || at(low + 1) == target) return std::nullopt;
   return low;
+} catch (const error&) {
+  return std::nullopt;
 }
 
 class dim_solver {

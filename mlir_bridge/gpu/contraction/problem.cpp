@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/error.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 
 namespace kiln::gpu {
@@ -18,11 +19,13 @@ product_types types_of(element_type a, element_type b) {
 
 bool divides(std::int64_t by, const dim& size) { return codegen::known_factor(size) % by == 0; }
 
-std::int64_t usual_size(const dim& size) {
+std::int64_t usual_size(const dim& size) try {
   constexpr std::int64_t usual = 32;
   dim_bindings values;
   for (const std::string& symbol : size.symbols()) values[symbol] = usual;
   return size.is_static() ? size.value() : std::max<std::int64_t>(1, size.substitute(values).value());
+} catch (const error&) {
+  return 1;  // a quotient by a size that is 0 for the usual values
 }
 
 product_types contraction_problem::types() const { return types_of(a.type, b.type); }

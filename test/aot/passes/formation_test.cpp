@@ -299,6 +299,12 @@ TEST(formation, bodies_are_formed_too) {
   expect_equal(expected, run(unformed(p, kernels)), 1e-6);
 }
 
+TEST(formation, sizes_are_estimated_where_small_ones_have_no_quotient) {
+  dim n = dim::symbol("n");
+  EXPECT_EQ(estimated_elements({element_type::f32, {n, 3}}), 24);
+  EXPECT_GT(estimated_elements({element_type::f32, {n / (n / 16)}}), 0);
+}
+
 TEST(formation, symbolic_dims) {
   program p;
   p.symbols["n"] = {1, 8, {}};
