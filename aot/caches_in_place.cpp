@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops/cache_update.hpp"
+#include "ir/ops/contraction.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/movement.hpp"
 #include "ir/ops/structure.hpp"
@@ -68,16 +69,39 @@ void put_in_place(module& m, const cache& c, value length) {
   if (c.append->output() != c.result) m.replace(c.append->output(), present);
 }
 
+// Computes the logits of one id of a step instead of all.
+void keep_one_row(module& m, const std::string& logits) {
+  const auto name = std::ranges::find(m.output_names(), logits);
+  if (name == m.output_names().end()) return;
+  const value all = m.outputs()[static_cast<std::size_t>(name - m.output_names().begin())];
+  if (!all.producer->op().is<reshape>() || all.type().rank() != 3 || !all.producer->users().empty()) return;
+  const instruction* product = all.producer->inputs()[0].producer;
+  const auto* op = product->op().get_if<dot>();
+  if (!op || op->transpose_a || product->users().size() != 1 || product->outputs()[0].rank() != 2) return;
+  const value rows = product->inputs()[0], weights = product->inputs()[1];
+  const dim batch = all.type().dims[0], sequence = all.type().dims[1], width = rows.type().dims.back();
+  if (!(rows.type().dims[0] == batch * sequence)) return;
+  const value index = m.add_parameter(logits_row, {element_type::i64, {1}});
+  const value each = m.add(reshape{{batch, sequence, width}}, {rows});
+  const value one = m.add(reshape{{batch, width}}, {m.add(gather{1}, {each, index})});
+  const value kept = m.add(dot{*op}, {one, weights});
+  kept.producer->set_origin(product->origin());
+  std::vector<value> outputs = m.outputs();
+  std::ranges::replace(outputs, all, m.add(reshape{{batch, 1, all.type().dims[2]}}, {kept}));
+  m.set_outputs(std::move(outputs), m.output_names());
+}
+
 }  // namespace
 
-std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports) {
+std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports,
+                                            const std::string& logits) {
   program steps = optimized.clone();
   module& m = steps.main();
   std::vector<cache> found;
   for (const cache_port& port : ports)
     if (auto c = find_cache(m, port)) found.push_back(*c);
   const bool taken = steps.symbols.contains(cache_room) || std::ranges::any_of(m.parameters(), [](value v) {
-                       return module::parameter_name(v) == cache_length;
+                       return module::parameter_name(v) == cache_length || module::parameter_name(v) == logits_row;
                      });
   const auto rows = [](const cache& c) { return c.input.type().dims[c.axis]; };
   if (found.empty() || taken ||
@@ -95,6 +119,7 @@ std::optional<program> with_caches_in_place(const program& optimized, std::span<
   steps.symbols.emplace(cache_room, dim_range{});
   const value length = m.add_parameter(cache_length, {element_type::i64, {1}});
   for (const cache& c : found) put_in_place(m, c, length);
+  keep_one_row(m, logits);
   m.erase_dead();
   m.sort();
   steps.validate();

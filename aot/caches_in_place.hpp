@@ -21,8 +21,11 @@ struct cache_port {
 
 // Returns the program with those caches in place that it appends to with a Concat and reads, if all hold the same
 // number of rows. These lose their output, their input has `cache_room` rows, and the program has one more input,
-// `cache_length` (ir/ops/cache_update.hpp). Other inputs keep their sizes. Returns nullopt if there is no such cache.
-// `optimized` has no kernels yet.
-std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports);
+// `cache_length` (ir/ops/cache_update.hpp). Other inputs keep their sizes. If the output called `logits` [batch,
+// sequence, vocabulary] is a product, only the logits of one id are computed, whose index is another input,
+// `logits_row`: of a prompt only the last ones are needed. Returns nullopt if there is no such cache. `optimized` has
+// no kernels yet.
+std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports,
+                                            const std::string& logits = {});
 
 }  // namespace kiln

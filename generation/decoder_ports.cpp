@@ -71,7 +71,8 @@ void place_caches(const program& p, decoder_ports& ports) {
   const auto parameters = p.main().parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = module::parameter_name(parameters[i]);
-    if (name == cache_length && p.metadata.contains(cache_length)) ports.inputs[i] = input_role::past_length;
+    if (name == cache_length) ports.inputs[i] = input_role::past_length;
+    if (name == logits_row) ports.inputs[i] = input_role::logits_row;
     const auto& dims = parameters[i].type().dims;
     const auto room = std::ranges::find(dims, dim::symbol(cache_room));
     if (room == dims.end()) continue;

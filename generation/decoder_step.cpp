@@ -93,6 +93,7 @@ std::vector<std::int64_t> decoder_step::values_of(input_role role, const step_id
     case input_role::positions: return ids.positions;
     case input_role::past_length: return {ids.past};
     case input_role::total_length: return {total};
+    case input_role::logits_row: return {ids.sequence - 1};
     case input_role::last_keys: return std::vector(static_cast<std::size_t>(ids.batch), total - 1);
     case input_role::cache_branch: return {ids.past > 0 ? 1 : 0};
     case input_role::encoder_mask: return encoded ? encoded->mask : std::vector<std::int64_t>{};

@@ -16,6 +16,7 @@ enum class input_role : std::uint8_t {
   past_length,     // number of ids before this step, one element
   total_length,    // the same with this step's ids, one element
   last_keys,       // for each sequence the number of its keys less one [batch]
+  logits_row,      // index of the id of this step whose logits are computed, one element
   cache_branch,    // false in the first step, true in later ones; one element
   encoder_mask,    // 1 for each row of the encoder that counts [batch, encoder length]
   encoder_states,  // what the encoder computed [batch, encoder length, width]

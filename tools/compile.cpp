@@ -83,8 +83,7 @@ int compile_model(const options& o, const output_options& output) {
   if (o.bf16) compiling.precision = element_type::bf16;
   compiling.dump_dir = o.dump_dir;
   std::optional<program> steps;
-  compiling.caches = caches_of(imported);
-  compiling.steps = &steps;
+  ask_for_steps(imported, compiling, steps);
   quantization_report quantized;
   compiling.int4_weights = o.int4_weights;
   compiling.quantized = &quantized;

@@ -46,16 +46,16 @@ program import_with_empty_past(const std::filesystem::path& file, const import_o
   }
 }
 
-std::vector<cache_port> caches_of(const program& imported) {
-  std::vector<cache_port> result;
+void ask_for_steps(const program& imported, compile_options& options, std::optional<program>& steps) {
   const auto ports = ports_of(imported);
-  if (!ports) return result;
+  if (!ports) return;
   const auto parameters = imported.main().parameters();
+  const auto& names = imported.main().output_names();
   for (const state_port& s : ports->states)
     if (s.input && s.output && s.axis)
-      result.push_back(
-          {module::parameter_name(parameters[*s.input]), imported.main().output_names()[*s.output], *s.axis});
-  return result;
+      options.caches.push_back({module::parameter_name(parameters[*s.input]), names[*s.output], *s.axis});
+  options.logits = names[ports->logits];
+  options.steps = &steps;
 }
 
 }  // namespace kiln::tools

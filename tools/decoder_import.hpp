@@ -2,10 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
+#include <optional>
 
-#include "aot/caches_in_place.hpp"
 #include "aot/onnx/import.hpp"
+#include "aot/pipeline.hpp"
 #include "ir/program.hpp"
 
 namespace kiln::tools {
@@ -14,7 +14,7 @@ namespace kiln::tools {
 // the first step has no past. Throws what import_onnx throws.
 program import_with_empty_past(const std::filesystem::path& file, const import_options& options = {});
 
-// The caches of a decoder: states to which a step appends along an axis. Empty for a model that is no decoder.
-std::vector<cache_port> caches_of(const program& imported);
+// Asks for the form with caches in place, into `steps`, if the model is a decoder: sets caches, logits and steps.
+void ask_for_steps(const program& imported, compile_options& options, std::optional<program>& steps);
 
 }  // namespace kiln::tools

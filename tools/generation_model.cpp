@@ -63,7 +63,7 @@ std::unique_ptr<session> generation_model::open(const std::filesystem::path& fil
   if (opening.compiling == compile_place::workers) opening.compiling = compile_place::this_process;
   program imported = is_decoder ? import_with_empty_past(file) : import_onnx(file);
   compile_options compiling;
-  if (in_place) compiling.caches = caches_of(imported), compiling.steps = &steps;
+  if (in_place) ask_for_steps(imported, compiling, steps);
   program compiled = compile(std::move(imported), compiling);
   if (steps) updates_caches();
   return std::make_unique<session>(steps ? std::move(*steps) : std::move(compiled), file.string(), std::move(opening));

@@ -27,5 +27,7 @@ struct cache_update {
 // dimension that has the same value.
 inline constexpr const char* cache_room = "cache_room";
 inline constexpr const char* cache_length = "cache_length";
+// Their input (i64[1]) with the index of the id of a step for which logits are wanted, if they compute no others.
+inline constexpr const char* logits_row = "logits_row";
 
 }  // namespace kiln

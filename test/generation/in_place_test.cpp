@@ -27,6 +27,7 @@ class in_place_test : public ::testing::Test {
     toy.symbols["past"] = toy.symbols["sequence"] = {0, 4096, {}};
     compile_options compiling;
     compiling.caches = {{names.first_past, names.first_present, 1}, {names.second_past, names.second_present, 1}};
+    compiling.logits = names.logits;
     compiling.steps = &steps;
     whole = compile(std::move(toy), compiling);
   }
@@ -52,11 +53,13 @@ TEST_F(in_place_test, caches_are_inputs_with_room) {
   ASSERT_TRUE(steps);
   EXPECT_EQ(steps->main().output_names(), std::vector<std::string>{names.logits});
   const auto parameters = steps->main().parameters();
-  ASSERT_EQ(parameters.size(), 4u);
+  ASSERT_EQ(parameters.size(), 5u);
   for (value v : parameters)
     EXPECT_EQ(std::ranges::count(v.type().dims, dim::symbol(cache_room)),
               module::parameter_name(v).starts_with("past_key_values"));
-  EXPECT_EQ(std::ranges::count(parameters, std::string(cache_length), module::parameter_name), 1);
+  for (const char* added : {cache_length, logits_row})
+    EXPECT_EQ(std::ranges::count(parameters, std::string(added), module::parameter_name), 1) << added;
+  EXPECT_EQ(steps->main().outputs()[0].type().dims[1], dim(1)) << "logits of the last id only";
   EXPECT_EQ(whole.main().outputs().size(), 3u);
 }
 
@@ -105,11 +108,12 @@ step_result one_step(session& model, std::size_t* launches) {
   *launches = p.blocks[0].steps.size();
   std::vector<std::vector<float>> caches(2, std::vector<float>(8 * toy_width));
   for (auto& cache : caches) std::iota(cache.begin(), cache.end(), 1.0f);
-  const std::int64_t id = 5, length = 3;
+  const std::int64_t id = 5, length = 3, row = 0;
   std::vector<executable::input_span> inputs;
   std::size_t cache = 0;
   for (const plan_port& port : p.inputs) {
-    if (port.name == cache_length) inputs.push_back(std::as_bytes(std::span(&length, 1)));
+    if (port.name == logits_row) inputs.push_back(std::as_bytes(std::span(&row, 1)));
+    else if (port.name == cache_length) inputs.push_back(std::as_bytes(std::span(&length, 1)));
     else if (port.name == "input_ids") inputs.push_back(std::as_bytes(std::span(&id, 1)));
     else inputs.push_back(std::as_bytes(std::span(caches[cache++])));
   }
