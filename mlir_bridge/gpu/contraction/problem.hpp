@@ -57,6 +57,7 @@ struct contraction_problem {
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
   bool pack_b = false,
        b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
+  dim used = 1;             // or 0 at the sizes at which the product has no workgroups (codegen/few_rows.hpp)
   product_types types() const;
   bool is_open() const { return !(batch.is_static() && m.is_static() && n.is_static() && k.is_static()); }
 };

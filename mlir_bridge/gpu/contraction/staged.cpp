@@ -143,7 +143,7 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   if (splits > 1)
     split.emplace(e, (problem.batch * tiles).value(), splits, threads, tile.m * tile.n / threads, types.sum);
 
-  workgroup group(e, "product", problem.batch * splits * tiles, threads);
+  workgroup group(e, "product", problem.batch * splits * tiles * problem.used, threads);
   Value number = e.rem(group.block(), tiles), rest = e.div(group.block(), tiles);
   Value part = code.rem(rest, splits), batch = code.div(rest, splits);
   auto [tile_m, tile_n] = tile_of(e, number, tiles_m, tiles_n);

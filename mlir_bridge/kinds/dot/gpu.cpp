@@ -5,11 +5,13 @@
 
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
+#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 #include "mlir_bridge/kinds/dot/generators.hpp"
+#include "mlir_bridge/kinds/dot/gpu/few_rows.hpp"
 
 namespace kiln::gpu {
 
@@ -122,7 +124,11 @@ void emit_dot(kernel_emitter& e) {
 void emit_open_dot(kernel_emitter& e) {
   const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
   if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
-  emit_contraction(e, dot_problem(e));
+  contraction_problem problem = dot_problem(e);
+  const dim few = reads_few_rows(e) ? is_few(problem.m) : dim(0);
+  problem.used = 1 - few;
+  if (!(few == dim(0))) emit_few_rows(e, problem);
+  if (!(problem.used == dim(0))) emit_contraction(e, problem);
 }
 
 std::vector<candidate> dot_space(kernel_emitter& e) {

@@ -93,6 +93,27 @@ TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
   }
 }
 
+TEST(gpu_open, products_of_few_rows_have_a_stage_of_their_own) {
+  for (element_type type : {f16, f32}) {
+    const auto fusion = one({of(type, {batch, 64}), of(type, {64, 1000})}, dot{});
+    for (const target_row& target : gpu_targets()) {
+      SCOPED_TRACE(target.name);
+      native_kernel kernel = finalize_for(*fusion, target);
+      std::erase_if(kernel.launches, &launch::prepare);
+      ASSERT_EQ(kernel.launches.size(), 2u);
+      const std::int64_t groups = (1000 + 4 * target.gpu.wave - 1) / (4 * target.gpu.wave);
+      for (std::int64_t rows : {1, 4}) {
+        at_sizes(kernel, {{"batch", rows}});
+        EXPECT_EQ(kernel.launches[0].grid, groups);
+        EXPECT_EQ(kernel.launches[1].grid, 0);
+      }
+      at_sizes(kernel, {{"batch", 5}});
+      EXPECT_EQ(kernel.launches[0].grid, 0);
+      EXPECT_GT(kernel.launches[1].grid, 0);
+    }
+  }
+}
+
 TEST(gpu_open, windows_over_images) {
   check_open(*one({of(f16, {batch, seq, seq, 16})}, pooling{.kind = pooling_kind::max,
                                                             .window = {3, 3},

@@ -5,8 +5,8 @@
 
 #include "ir/ops/attention.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/cpu/contraction/open_tile.hpp"
-#include "mlir_bridge/kinds/attention/few_queries.hpp"
 #include "mlir_bridge/kinds/attention/generators.hpp"
 
 namespace kiln::cpu {

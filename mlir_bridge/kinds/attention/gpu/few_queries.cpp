@@ -3,7 +3,7 @@
 // the parts of a row.
 #include <limits>
 
-#include "mlir_bridge/kinds/attention/few_queries.hpp"
+#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wave_row.hpp"
 
 namespace kiln::gpu {

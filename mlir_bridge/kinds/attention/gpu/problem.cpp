@@ -1,10 +1,10 @@
 #include <numbers>
 #include <numeric>
 
+#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
-#include "mlir_bridge/kinds/attention/few_queries.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 
