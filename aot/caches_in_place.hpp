@@ -19,12 +19,14 @@ struct cache_port {
   std::size_t axis = 0;
 };
 
-// Returns the program with those caches in place that it appends to with a Concat and reads, if all hold the same
-// number of rows. These lose their output, their input has `cache_room` rows, and the program has one more input,
-// `cache_length` (ir/ops/cache_update.hpp). Other inputs keep their sizes. If the output called `logits` [batch,
-// sequence, vocabulary] is a product, only the logits of one id are computed, whose index is another input,
-// `logits_row`: of a prompt only the last ones are needed. Returns nullopt if there is no such cache. `optimized` has
-// no kernels yet.
+// Returns a copy of `optimized`, which has no kernels yet, in which caches are updated in place. It has these
+// differences; all other inputs keep their shapes:
+//  * a cache that the program appends to with a Concat, and reads, loses its output; its input has `cache_room` rows;
+//  * a new input, `cache_length`, is the number of rows in use (ir/ops/cache_update.hpp). All caches must have it in
+//    common;
+//  * if the output called `logits` [batch, sequence, vocabulary] is a product, it is computed for one id only. Another
+//    new input, `logits_row`, is the index of this id.
+// Returns nullopt if there is no such cache.
 std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports,
                                             const std::string& logits = {});
 

@@ -221,8 +221,8 @@ struct plan_options {
   std::span<const foreign_call> calls = {};
   // The values of the model's open dimensions, for open kernels (ir/native_kernel.hpp).
   const dim_bindings* sizes = nullptr;
-  // Names of inputs whose memory the plan may change: kernels that copy an input and change parts of the copy
-  // (launch::copies) change the input itself.
+  // Names of inputs that a run may overwrite. A kernel that copies an input and then changes the copy (launch::copies)
+  // changes these inputs directly, without the copy.
   std::span<const std::string> updated_inputs = {};
 };
 

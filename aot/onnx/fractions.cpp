@@ -30,9 +30,9 @@ std::optional<fraction> sum(const fraction& a, const fraction& b, std::int64_t s
   return exact({a.over * b.under + dim(sign) * b.over * a.under, a.under * b.under});
 }
 
-// A rounded quotient of integers below 2^24 has the floor and the ceiling of the exact one: it is an integer, or
-// farther from every integer than the rounding moves it. So the quotient of two integers is exact enough, whatever the
-// divisor.
+// For integers below 2^24, rounding a / b to f32 changes neither its floor nor its ceiling. If a / b is an integer, it
+// is represented exactly. Otherwise its distance from every integer is at least 1 / b, which is more than the rounding
+// error.
 std::optional<fraction> quotient(const fraction& a, const fraction& b, const dim_facts& facts) {
   if (!facts.at_least(b.over, 1)) return std::nullopt;
   fraction result = reduced({a.over * b.under, a.under * b.over});

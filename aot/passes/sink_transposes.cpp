@@ -149,8 +149,8 @@ bool appends_to_input(const instruction& at) {
   return at.op().is<concat>() && at.inputs().size() == 2 && at.inputs()[0].producer->op().is<parameter>();
 }
 
-// Returns the permutation through which most inputs are stored, unless more tensors would have to be moved for it. An
-// output of the module is such a tensor.
+// Returns the permutation through which most inputs are stored. Returns nullopt if using it would need transposes of
+// more tensors than it removes. A result that is an output of the module counts as one that needs a transpose.
 std::optional<axes> majority(const instruction& at, bool is_output, bool ties) {
   std::map<axes, int> votes;
   int others = is_output || appends_to_input(at) ? 1 : 0;

@@ -5,9 +5,9 @@
 
 namespace kiln {
 
-// inputs: cache [batch, ..., room, ...], rows [batch, ..., new, ...] with the cache's dims but along `axis`, positions
-// [1] or [batch] (i32 or i64). output: the cache, in which the rows of batch b begin at positions[b] along the axis. A
-// position that is negative or leaves too little room is replaced by the nearest one that does not. `axis` is not 0.
+// inputs: cache [batch, ..., room, ...]; rows [batch, ..., count, ...], whose dims equal the cache's except along
+// `axis`, which is not 0; positions [1] or [batch] (i32 or i64). output: the cache with the rows of batch b written
+// along `axis` from index positions[b] on. Positions are clamped to [0, room - count].
 //
 // A kernel of this operation may write into the cache itself instead of a copy (launch::copies in native_kernel.hpp).
 struct cache_update {

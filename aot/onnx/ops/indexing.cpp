@@ -69,8 +69,8 @@ std::vector<value> scattered_elements(node& n) {
   return {b.slice_axis(made, op.axis, 0, size)};
 }
 
-// masked_scatter takes as many updates as a mask selects: min(count, available) of them for `count` indices. A model
-// whose mask selects more than there are is invalid, so the count is the size of both.
+// masked_scatter slices its updates to the number of elements that the mask selects. ONNX clamps the slice, so there
+// may be fewer updates than indices. Such a run is invalid, so the two sizes are taken as equal.
 value as_many(node& n, value updates, const shape& indices) {
   for (std::size_t axis = 0; axis + 1 < indices.rank() && axis < updates.type().rank(); ++axis) {
     const dim want = indices.dims[axis], have = updates.type().dims[axis];

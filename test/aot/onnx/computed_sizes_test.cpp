@@ -1,4 +1,4 @@
-// Sizes that models compute from open dimensions: in floats, with powers, and as the size of an image that is sampled.
+// Sizes that a model computes from open dimensions: in floating point, with Pow, or as the image of GridSample.
 #include <gtest/gtest.h>
 
 #include <cmath>
