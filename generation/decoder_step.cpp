@@ -34,15 +34,24 @@ std::vector<std::byte> stored(const std::vector<std::int64_t>& values, const sha
   return bytes;
 }
 
+// Caches have room for 256 times a power of two of rows, so that most steps find enough.
+std::int64_t room_for(std::int64_t rows) {
+  std::int64_t room = 256;
+  while (room < rows) room *= 2;
+  return room;
+}
+
 }  // namespace
 
 decoder_step::decoder_step(session& model)
-    : session_(model), ports_(recognize_decoder(model.portable())), parameters_(model.portable().main().parameters()) {
+    : session_(model),
+      ports_(recognize_decoder(model.portable())),
+      parameters_(model.portable().main().parameters()),
+      stream_(model.resources().device().own_stream()) {
   for (std::size_t i = 0; i < ports_.states.size(); ++i) {
     if (ports_.states[i].input) state_of_input_[*ports_.states[i].input] = i;
     if (ports_.states[i].output) state_of_output_[*ports_.states[i].output] = i;
   }
-  inputs_.resize(parameters_.size());
   outputs_.resize(model.portable().main().outputs().size());
   for (const std::string& symbol : past_symbols(ports_, model.portable()))
     if (auto found = model.portable().symbols.find(symbol); found != model.portable().symbols.end())
@@ -151,12 +160,8 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
   return sizes;
 }
 
-// Caches have room for a power of two of rows, so that most steps find enough.
 void decoder_step::give_caches_room(const step_ids& ids, sequence_state& state) {
-  constexpr std::int64_t least = 256;
-  const std::int64_t needed = ids.past + ids.sequence;
-  std::int64_t room = least;
-  while (room < needed) room *= 2;
+  const std::int64_t needed = ids.past + ids.sequence, room = room_for(needed);
   for (const state_port& s : ports_.states) {
     if (!s.in_place) continue;
     state_tensor& tensor = state.tensors[s.key];
@@ -183,19 +188,81 @@ void decoder_step::add_zeros(const std::vector<shape>& shapes, sequence_state& s
   }
 }
 
+// The largest sizes of steps like this one before there must be more room. Empty if there are none.
+dim_bindings decoder_step::room_of(const step_ids& ids, const state_types& states,
+                                   const encoded_prompt* encoded) const {
+  step_ids last = ids;
+  last.past = room_for(ids.past + ids.sequence) - ids.sequence;
+  while (last.past > ids.past) {
+    state_types grown = states;
+    for (const state_port& s : ports_.states)
+      if (auto found = grown.find(s.key); found != grown.end() && s.axis && !s.in_place && !s.written_once)
+        found->second.dims[*s.axis] = found->second.dims[*s.axis] + (last.past - ids.past);
+    last.mask.assign(static_cast<std::size_t>(ids.batch * (last.past + ids.sequence)), 1);
+    std::vector<shape> shapes;
+    dim_bindings sizes = sizes_of(last, shapes, grown, encoded);
+    std::int64_t excess = 0;
+    for (const auto& [name, value] : sizes)
+      if (auto range = model().symbols.find(name); range != model().symbols.end())
+        excess = std::max(excess, value - range->second.max);
+    if (excess == 0) return sizes;
+    last.past -= excess;
+  }
+  return {};
+}
+
+// The length of a prompt seldom occurs twice, so a prompt gets no plan for other sizes.
+size_series* decoder_step::series_for(const step_ids& ids, const dim_bindings& sizes, const state_types& states,
+                                      const encoded_prompt* encoded) {
+  if (series_ && series_->move_to(sizes)) {
+    ++served_;
+    return series_.get();
+  }
+  if (ids.past == 0) return nullptr;
+  dim_bindings room = room_of(ids, states, encoded);
+  if (series_) {
+    patches_ += series_->runner().context().report().patches;
+    if (served_ == 1 && room == room_) unserved_ = room;
+    series_.reset();
+  }
+  if (room.empty() || room == unserved_) return nullptr;
+  room_ = std::move(room);
+  served_ = 1;
+  series_ = session_.series(sizes, room_);
+  if (!series_) unserved_ = room_;
+  return series_.get();
+}
+
+std::size_t decoder_step::patches() const {
+  return patches_ + (series_ ? series_->runner().context().report().patches : 0);
+}
+
 std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch) {
   const std::int64_t width = type.dims.back().value(), rows = type.element_count() / width / batch;
   const std::size_t row_bytes = storage_bytes(type.type, static_cast<std::size_t>(width));
-  std::vector<float> result;
-  std::vector<std::byte> row(row_bytes);
+  std::vector<float> result(static_cast<std::size_t>(batch * width));
+  std::vector<std::byte> row(type.type == element_type::f32 ? 0 : row_bytes);
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::size_t at = static_cast<std::size_t>((b + 1) * rows - 1) * row_bytes;
-    session_.resources().device().download(row.data(), logits.data() + at, row_bytes);
+    const std::byte* from = logits.data() + static_cast<std::size_t>((b + 1) * rows - 1) * row_bytes;
+    float* to = result.data() + b * width;
     copied_bytes_ += row_bytes;
-    for (std::int64_t i = 0; i < width; ++i)
-      result.push_back(static_cast<float>(load_element(type.type, row.data(), i)));
+    if (row.empty()) {
+      session_.resources().device().download(to, from, row_bytes, stream_.get());
+      continue;
+    }
+    session_.resources().device().download(row.data(), from, row_bytes, stream_.get());
+    for (std::int64_t i = 0; i < width; ++i) to[i] = static_cast<float>(load_element(type.type, row.data(), i));
   }
   return result;
+}
+
+// Inputs that are no state; of the others, nothing.
+void decoder_step::upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded) {
+  std::vector<std::vector<std::byte>> tensors(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (const input_role role = ports_.inputs[i]; role != input_role::state && role != input_role::encoder_states)
+      tensors[i] = stored(values_of(role, ids, encoded), shapes[i]);
+  copied_bytes_ += inputs_.upload(session_.resources().device(), *stream_, tensors);
 }
 
 std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded) {
@@ -206,27 +273,22 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
   std::vector<shape> shapes;
   const dim_bindings sizes = sizes_of(ids, shapes, states, encoded);
   const auto begin = std::chrono::steady_clock::now();
-  const std::shared_ptr<instance> planned = session_.at(sizes);
+  size_series* series = series_for(ids, sizes, states, encoded);
+  const std::shared_ptr<instance> planned = series ? nullptr : session_.at(sizes);
   planning_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  const plan& plan = planned->executable().plan();
+  const plan& plan = series ? series->now() : planned->executable().plan();
   const bool later = ids.past > 0;
 
   std::vector<std::string> added;
   add_zeros(shapes, state, added);
+  upload_inputs(ids, shapes, encoded);
   std::vector<executable::input_span> inputs;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const input_role role = ports_.inputs[i];
-    if (role == input_role::state) {
+    if (role == input_role::state)
       inputs.push_back(state.tensors.at(ports_.states[state_of_input_.at(i)].key).contents());
-    } else if (role == input_role::encoder_states) {
-      inputs.emplace_back(encoded->states.data(), encoded->type.bytes());
-    } else {
-      const auto bytes = stored(values_of(role, ids, encoded), shapes[i]);
-      const auto memory = inputs_[i].at_least(on, bytes.size());
-      on.upload(memory.data(), bytes.data(), bytes.size());
-      copied_bytes_ += bytes.size();
-      inputs.push_back(memory);
-    }
+    else if (role == input_role::encoder_states) inputs.emplace_back(encoded->states.data(), encoded->type.bytes());
+    else inputs.push_back(inputs_[i]);
   }
   // A tensor that is written once is written beside the states in later steps, and dropped.
   const auto carried = [&](std::size_t output) -> const state_port* {
@@ -247,12 +309,12 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
     }
     outputs.push_back(memory->at_least(on, plan.outputs[o].bytes));
   }
-  on.synchronize();  // the run may use another stream than the uploads
+  std::vector<float> logits;
   try {
-    // Each number of ids has its own plan, which runs once: a graph would not pay.
-    const auto runner = planned->make_runner(graph_policy::off);
-    runner->run(inputs, outputs);
-    patches_ += runner->context().report().patches;
+    // The memory of a prompt's runner goes when its run has ended, which the logits wait for.
+    const auto once = series ? nullptr : planned->make_runner(graph_policy::off);
+    (series ? series->runner() : *once).run(inputs, outputs, *stream_);
+    logits = last_logits(outputs[ports_.logits], plan.outputs[ports_.logits].type, ids.batch);
   } catch (...) {
     for (const std::string& key : added) state.tensors.erase(key);
     throw;
@@ -266,7 +328,7 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
       std::swap(tensor.now, tensor.next);
       tensor.type = plan.outputs[o].type;
     }
-  return last_logits(outputs[ports_.logits], plan.outputs[ports_.logits].type, ids.batch);
+  return logits;
 }
 
 }  // namespace kiln

@@ -10,6 +10,7 @@
 
 #include "generation/decoder_ports.hpp"
 #include "generation/sequence_state.hpp"
+#include "generation/step_inputs.hpp"
 #include "session/session.hpp"
 
 namespace kiln {
@@ -50,7 +51,7 @@ class decoder_step {
 
   // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
   std::size_t copied_bytes() const { return copied_bytes_; }
-  std::size_t patches() const { return patches_; }
+  std::size_t patches() const;
   // Time to make plans, with the kernels that they need.
   double planning_ms() const { return planning_ms_; }
 
@@ -63,6 +64,11 @@ class decoder_step {
   std::optional<std::int64_t> recorded_range(std::size_t place) const;
   std::vector<std::int64_t> values_of(input_role role, const step_ids& ids, const encoded_prompt* encoded) const;
   void give_caches_room(const step_ids& ids, sequence_state& state);
+  // A plan for this step that serves later ones too, or null.
+  size_series* series_for(const step_ids& ids, const dim_bindings& sizes, const state_types& states,
+                          const encoded_prompt* encoded);
+  dim_bindings room_of(const step_ids& ids, const state_types& states, const encoded_prompt* encoded) const;
+  void upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded);
   void add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added);
   std::vector<float> last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch);
 
@@ -70,7 +76,14 @@ class decoder_step {
   decoder_ports ports_;
   std::vector<value> parameters_;
   std::map<std::size_t, std::size_t> state_of_input_, state_of_output_;  // places in ports_.states
-  std::vector<growing_memory> inputs_, outputs_;                         // of ports that are no state
+  step_inputs inputs_;
+  std::vector<growing_memory> outputs_;    // of ports that are no state
+  std::unique_ptr<device_stream> stream_;  // the device's own
+  // The plan of the last steps, how many it has served, and the room where the last one served only one step.
+  std::unique_ptr<size_series> series_;
+  std::size_t served_ = 0;
+  std::optional<dim_bindings> unserved_;
+  dim_bindings room_;
   std::size_t copied_bytes_ = 0, patches_ = 0;
   double planning_ms_ = 0;
 };

@@ -171,6 +171,9 @@ void executable::run(execution_context& context, std::span<const input_span> inp
     context.last_run_->record(on);
     if (on != &stream) device_->wait(&stream, *context.last_run_);
   };
+  // Runs of the host have ended when they are enqueued.
+  std::optional<borrowed_block> arena;
+  if (plan_->arenas) context.pointers_.move_arena(arena.emplace(*plan_->arenas, plan_->arena_bytes).data());
   try {
     context.replay_->run_queued(choose,
                                 [&](graph_run& graphs, device_stream& s) { enqueue(context, s, &graphs, nullptr); });

@@ -1,12 +1,20 @@
 // The launches of row kernels: their number depends on the sizes.
+#include <algorithm>
+
 #include "runtime/plan_filler.hpp"
 
 namespace kiln {
 
+bool only_writes_rows(const rows_use& use, const plan& of) {
+  return std::ranges::none_of(use.rows->inputs, [](const row_part& part) { return part.per_row; }) &&
+         std::ranges::all_of(use.outputs, [&](buffer_id id) { return of.buffers[id].place == buffer_place::arena; });
+}
+
 void plan_filler::add_rows(const rows_place& at) {
+  const bool for_room = room_ && only_writes_rows(at.use, plan_);
   auto sizes_of = [&](const std::vector<buffer_id>& ids) {
     std::vector<std::size_t> bytes;
-    for (buffer_id id : ids) bytes.push_back(plan_.buffers[id].bytes);
+    for (buffer_id id : ids) bytes.push_back(for_room ? plan_.buffers[id].placed_bytes() : plan_.buffers[id].bytes);
     return bytes;
   };
   const std::int64_t rows = count_rows(*at.use.rows, sizes_of(at.use.inputs), sizes_of(at.use.outputs), at.use.what);

@@ -35,18 +35,33 @@ std::optional<plan_template> open_plans::make(const dim_bindings& sizes) {
   }
 }
 
-std::shared_ptr<const plan> open_plans::at(const dim_bindings& sizes) {
+plan_template* open_plans::template_for(const dim_bindings& sizes) {
   const auto values = dims_.evaluate(sizes);
   if (!values || !valid(sizes, *values)) return nullptr;
   std::vector<bool> decisions;
   for (dim_table::index condition : conditions_) decisions.push_back((*values)[condition] != 0);
   auto found = ways_.find(decisions);
   if (found == ways_.end()) found = ways_.emplace(std::move(decisions), make(sizes)).first;
-  if (!found->second) return nullptr;
-  auto made = found->second->at(sizes);
+  return found->second ? &*found->second : nullptr;
+}
+
+std::shared_ptr<const plan> open_plans::at(const dim_bindings& sizes) {
+  plan_template* from = template_for(sizes);
+  auto made = from ? from->at(sizes) : std::nullopt;
   if (!made) return nullptr;
   made->arenas = arenas_;
   return std::make_shared<const plan>(std::move(*made));
+}
+
+std::optional<plan_series> open_plans::series(const dim_bindings& sizes, const dim_bindings& room) {
+  plan_template* from = template_for(sizes);
+  if (!from || template_for(room) != from) return std::nullopt;
+  return from->series(sizes, room, arenas_);
+}
+
+bool open_plans::move(plan_series& to, const dim_bindings& sizes) {
+  plan_template* from = template_for(sizes);
+  return from && from->made(to) && to.move_to(sizes);
 }
 
 }  // namespace kiln

@@ -24,6 +24,12 @@ class open_plans {
   // them (plan_template::at).
   std::shared_ptr<const plan> at(const dim_bindings& sizes);
 
+  // A plan for `sizes` that can go on to others, with memory for `room` (plan_series.hpp). Returns nullopt where at()
+  // returns null, or if `room` leads to another template. This object must outlive the result.
+  std::optional<plan_series> series(const dim_bindings& sizes, const dim_bindings& room);
+  // Gives the plan of a series other sizes. Returns false, and leaves the plan as it is, if they need another plan.
+  bool move(plan_series& to, const dim_bindings& sizes);
+
   const program& native() const { return native_; }
   // Why at() has no template: the message of the first error. "" if there was none.
   const std::string& problem() const { return problem_; }
@@ -31,6 +37,8 @@ class open_plans {
  private:
   bool valid(const dim_bindings& sizes, const std::vector<std::int64_t>& values) const;
   std::optional<plan_template> make(const dim_bindings& sizes);
+  // The template for valid sizes, or null.
+  plan_template* template_for(const dim_bindings& sizes);
 
   program native_;
   device& device_;

@@ -3,7 +3,7 @@
 // tables, with a region of the same arena. Building a plan loads the kernels, transfers constants to the device, runs
 // `prepare` launches on them and packs the arena. Running a plan (executable.hpp) only copies pointers and launches.
 // Addresses are device addresses. A plan is immutable and owns everything it points to (constants, prepared buffers,
-// loaded code) except the device.
+// loaded code) except the device. Only a plan_series changes a plan, and only sizes in it.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,9 @@ struct plan_buffer {
   // The bits of a constant of up to 8 bytes. The host reads them here instead of from the device.
   std::optional<std::uint64_t> known = {};
   bool by_value = false;  // a GPU launch passes the bytes, which are in host memory, by value
+  // Bytes that are set aside in the arena or the zeroed memory, where this is more than `bytes` (plan_series.hpp).
+  std::size_t room = 0;
+  std::size_t placed_bytes() const { return room > bytes ? room : bytes; }
 };
 
 // An argument that is passed as a tensor descriptor.
@@ -120,6 +123,8 @@ using plan_work = std::variant<launch_step, copy_step, count_step, call_step, if
 struct plan_step {
   plan_work what;
   std::uint32_t instruction = 0;  // index in plan::instructions()
+  // Changes when a plan_series gives the step other sizes.
+  std::uint32_t revision = 0;
 };
 
 struct plan_block {
@@ -198,6 +203,8 @@ struct plan {
   plan_report report;
 
   std::vector<std::shared_ptr<const void>> owners;  // owners of the memory of fixed buffers
+  // The tables of sizes of all open kernels, one after another; null if there are none.
+  std::shared_ptr<std::vector<std::int64_t>> open_sizes;
   // If not null, a run takes its arena from here; otherwise each context has its own. For the host only.
   std::shared_ptr<arena_pool> arenas;
   std::shared_ptr<const kernel_library> library;

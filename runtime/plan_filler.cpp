@@ -17,8 +17,17 @@ std::size_t rounded(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
+bool valid_sizes(const template_parts& parts, const std::vector<std::int64_t>& sizes) {
+  auto negative_or_huge = [&](size_table::index i) {
+    return i != size_table::none && (sizes[i] < 0 || static_cast<std::size_t>(sizes[i]) > most_scratch_bytes);
+  };
+  return std::ranges::all_of(parts.equal, [&](auto& e) { return sizes[e.first] == sizes[e.second]; }) &&
+         std::ranges::all_of(parts.bounded, [&](size_table::index i) { return fits_32_bits(sizes[i]); }) &&
+         std::ranges::none_of(parts.buffer_sizes, negative_or_huge);
+}
+
 std::optional<plan> plan_filler::fill() {
-  if (!valid()) return std::nullopt;
+  if (!valid_sizes(parts_, sizes_)) return std::nullopt;
   plan_ = parts_.base;
   added_.resize(parts_.scopes.size());
   set_buffers();
@@ -30,19 +39,12 @@ std::optional<plan> plan_filler::fill() {
   return std::move(plan_);
 }
 
-bool plan_filler::valid() const {
-  auto negative_or_huge = [&](size_table::index i) {
-    return i != size_table::none && (sizes_[i] < 0 || static_cast<std::size_t>(sizes_[i]) > most_scratch_bytes);
-  };
-  return std::ranges::all_of(parts_.equal, [&](auto& e) { return sizes_[e.first] == sizes_[e.second]; }) &&
-         std::ranges::all_of(parts_.bounded, [&](size_table::index i) { return fits_32_bits(sizes_[i]); }) &&
-         std::ranges::none_of(parts_.buffer_sizes, negative_or_huge);
-}
-
 void plan_filler::set_buffers() {
   for (std::size_t b = 0; b < parts_.buffer_sizes.size(); ++b)
-    if (const auto size = parts_.buffer_sizes[b]; size != size_table::none)
+    if (const auto size = parts_.buffer_sizes[b]; size != size_table::none) {
       plan_.buffers[b].bytes = static_cast<std::size_t>(sizes_[size]);
+      if (room_) plan_.buffers[b].room = static_cast<std::size_t>((*room_)[size]);
+    }
   std::size_t count = 0;
   for (const open_table& table : parts_.tables) count += table.sizes.size();
   if (count == 0) return;
@@ -52,7 +54,7 @@ void plan_filler::set_buffers() {
     plan_.buffers[table.buffer].address = reinterpret_cast<const std::byte*>(numbers->data() + numbers->size());
     for (size_table::index i : table.sizes) numbers->push_back(sizes_[i]);
   }
-  plan_.owners.push_back(std::move(numbers));
+  plan_.open_sizes = std::move(numbers);
 }
 
 void plan_filler::set_ports() {
@@ -95,7 +97,7 @@ void plan_filler::place_zeroed() {
   for (plan_buffer& b : plan_.buffers)
     if (b.place == buffer_place::zeroed) {
       b.offset = plan_.zeroed_bytes;
-      plan_.zeroed_bytes += rounded(b.bytes, alignment);
+      plan_.zeroed_bytes += rounded(b.placed_bytes(), alignment);
     }
 }
 
@@ -113,10 +115,10 @@ void plan_filler::place_arena() {
     std::vector<arena_request> wanted;
     wanted.reserve(requests[s].size());
     for (const template_request& request : requests[s])
-      wanted.push_back(
-          request.last < request.first  // never used
-              ? arena_request{}
-              : arena_request{rounded(plan_.buffers[request.buffer].bytes, alignment), request.first, request.last});
+      wanted.push_back(request.last < request.first  // never used
+                           ? arena_request{}
+                           : arena_request{rounded(plan_.buffers[request.buffer].placed_bytes(), alignment),
+                                           request.first, request.last});
     layouts[s] = pack_arena(wanted);
     r.arena_sum_bytes += layouts[s].sum;
     if (scopes[s].parent == SIZE_MAX) continue;

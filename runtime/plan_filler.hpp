@@ -11,16 +11,25 @@
 
 namespace kiln {
 
+// Whether the program can have these sizes with the steps of the template.
+bool valid_sizes(const template_parts& parts, const std::vector<std::int64_t>& sizes);
+
+// Whether a row kernel reads no rows and writes to the arena only (numbers of positions). In a plan_series it writes
+// all rows that there is room for, so that it does not depend on the sizes.
+bool only_writes_rows(const rows_use& use, const plan& of);
+
 class plan_filler {
  public:
-  // `sizes` are the values of parts.sizes.
-  plan_filler(template_parts& parts, const std::vector<std::int64_t>& sizes) : parts_(parts), sizes_(sizes) {}
+  // `sizes` are the values of parts.sizes. `room`, if not null, are those that the memory is laid out for; none that is
+  // a number of bytes may be smaller than in `sizes`.
+  plan_filler(template_parts& parts, const std::vector<std::int64_t>& sizes,
+              const std::vector<std::int64_t>* room = nullptr)
+      : parts_(parts), sizes_(sizes), room_(room) {}
 
   // Returns nullopt where plan_template::at() does.
   std::optional<plan> fill();
 
  private:
-  bool valid() const;
   void set_buffers();
   void set_ports();
   bool add_steps();
@@ -47,6 +56,7 @@ class plan_filler {
 
   template_parts& parts_;
   const std::vector<std::int64_t>& sizes_;
+  const std::vector<std::int64_t>* room_;
   plan plan_;
   // Of the buffers that row kernels add, per scope.
   std::vector<std::vector<template_request>> added_;

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "runtime/plan.hpp"
+#include "runtime/plan_series.hpp"
 
 namespace kiln {
 
@@ -30,6 +31,11 @@ class plan_template {
   // serve them, or they are not valid for the program: bind the program to them and use make_plan(), which explains an
   // error. The plan lives independently of this object. One thread at a time.
   std::optional<plan> at(const dim_bindings& sizes);
+  // A plan for `sizes` that can go on to others, with memory for `room`. Returns nullopt where at() does for either,
+  // and if some tensor is larger in `sizes`. `arenas`: see plan::arenas. This object must outlive the result.
+  std::optional<plan_series> series(const dim_bindings& sizes, const dim_bindings& room,
+                                    std::shared_ptr<arena_pool> arenas = nullptr);
+  bool made(const plan_series& s) const { return s.is_of(*parts_); }
 
  private:
   std::unique_ptr<template_parts> parts_;

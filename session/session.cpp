@@ -158,6 +158,24 @@ std::shared_ptr<instance> session::make_from_template(const dim_bindings& sizes)
   return made;
 }
 
+std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const dim_bindings& room) {
+  const session_options& options = resources_->options();
+  if (!general_ready_ || way_of(options) != specialization::off || options.tuning != tuning_effort::off) return nullptr;
+  const auto begin = clock::now();
+  std::lock_guard lock(ranged_mutex_);
+  open_plans* plans = general_plans();
+  auto planned = plans ? plans->series(sizes, room) : std::nullopt;
+  if (!planned) return nullptr;
+  const auto move = [this](plan_series& to, const dim_bindings& next) {
+    std::lock_guard moving(ranged_mutex_);
+    return general_plans_->move(to, next);
+  };
+  auto made = std::make_unique<size_series>(std::move(*planned), resources_->device(), general_graphs_.options(), move,
+                                            [this](const execution_context& used) { general_graphs_.keep(used); });
+  resources_->report(session_events::loaded{sizes, made->now().report, milliseconds_since(begin)});
+  return made;
+}
+
 std::shared_ptr<instance> session::make_general(program bound, const dim_bindings& sizes, bool only_cached) {
   if (!only_cached) general_wanted_ = true;
   std::lock_guard lock(ranged_mutex_);

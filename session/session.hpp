@@ -24,6 +24,7 @@
 #include "session/background_work.hpp"
 #include "session/instance.hpp"
 #include "session/ranged_kernels.hpp"
+#include "session/size_series.hpp"
 
 namespace kiln {
 
@@ -52,6 +53,11 @@ class session {
   std::shared_ptr<instance> at(std::span<const literal> inputs);
   // Runs the instance for these inputs. Outputs in the order of the model's.
   std::vector<literal> run(std::span<const literal> inputs) { return at(inputs)->run(inputs); }
+
+  // One plan for `sizes` and for later ones that are not larger than `room`, which grows with them (a decoder's steps).
+  // Its kernels serve all sizes. Returns null if these are not there yet (at() makes them), or some kernel serves one
+  // set of sizes only: use at() then.
+  std::unique_ptr<size_series> series(const dim_bindings& sizes, const dim_bindings& room);
 
   std::size_t instances() const;  // that are kept
   // Returns true if nothing is compiled in the background (specialization::lazy).

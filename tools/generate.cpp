@@ -185,6 +185,8 @@ action declare_generate(CLI::App& app) {
                  "off: use kernels that serve all sizes, compiled once; eager: compile every kernel for each length; "
                  "lazy: eager for the prompt, then off")
       ->check(CLI::IsMember({"lazy", "eager", "off"}));
+  app.add_option("--graph", o->graph, "Graph replay of the steps after the first")
+      ->check(CLI::IsMember({"on", "off", "auto"}));
   app.add_option("--threads", o->threads, "Threads that run kernels (0: all processors)")->check(CLI::Range(0, 4096));
   app.add_flag("--pin", o->pin, "A processor of its own for every thread that runs kernels on the host");
   add_worker_options(app, o->workers);

@@ -62,7 +62,10 @@ segment_graphs::entry& segment_graphs::fitting(plan_pointers& pointers, bool bra
   std::size_t same = 0;
   for (entry& e : entries_) {
     if (e.branches != branches) continue;
-    if (e.at == wanted_) return e;
+    if (e.at == wanted_) {
+      if (!has_sizes(e)) give_wanted(e, pointers, counts);
+      return e;
+    }
     if (!oldest || e.last_use < oldest->last_use) oldest = &e;
     ++same;
   }
@@ -70,7 +73,9 @@ segment_graphs::entry& segment_graphs::fitting(plan_pointers& pointers, bool bra
     auto graph = build(pointers, branches, counts);
     graph->instantiate();
     if (!oldest) seen_before();
-    return entries_.emplace_back(entry{std::move(graph), wanted_, branches, 0});
+    entry& made = entries_.emplace_back(entry{std::move(graph), wanted_, {}, branches, 0});
+    for (std::uint32_t n = 0; n < what_->count; ++n) made.revisions.push_back(step(n).revision);
+    return made;
   }
   give_wanted(*oldest, pointers, counts);
   return *oldest;
@@ -103,6 +108,13 @@ void segment_graphs::give_wanted(entry& to, plan_pointers& pointers, graph_count
     }
   }
   std::ranges::copy(wanted_, to.at.begin());
+  for (std::uint32_t n = 0; n < what_->count; ++n) to.revisions[n] = step(n).revision;
+}
+
+bool segment_graphs::has_sizes(const entry& e) const {
+  for (std::uint32_t n = 0; n < what_->count; ++n)
+    if (e.revisions[n] != step(n).revision) return false;
+  return true;
 }
 
 bool segment_graphs::patch(entry& to, plan_pointers& pointers, graph_counts& counts) {
@@ -111,7 +123,7 @@ bool segment_graphs::patch(entry& to, plan_pointers& pointers, graph_counts& cou
     if (to.at[s] != wanted_[s])
       for (std::uint32_t n : what_->slots[s].nodes) dirty_[n] = true;
   for (std::uint32_t n = 0; n < what_->count; ++n) {
-    if (!dirty_[n]) continue;
+    if (!dirty_[n] && to.revisions[n] == step(n).revision) continue;
     if (!to.graph->patch(n, node(pointers, n))) return false;
     ++counts.patches;
   }

@@ -1,5 +1,6 @@
 // The graphs of one part of a plan in one context: a bounded number, each with the pointers that it was made for or
-// given last. A run whose pointers one of them has launches it as it is; otherwise the one used longest ago is patched,
+// given last. A run whose pointers one of them has launches it as it is, after nodes with other sizes (plan_series) are
+// patched; otherwise the one used longest ago is patched,
 // unless the same pointers were asked for a short while ago: then callers take turns with a few sets of tensors, and
 // another graph is made while there is room. Used by one thread at a time; launching and patching allocate nothing.
 // Errors are thrown; the next run may then not use it any more.
@@ -38,6 +39,7 @@ class segment_graphs {
   struct entry {
     std::unique_ptr<device_graph> graph;
     values at;
+    std::vector<std::uint32_t> revisions;  // per node: of its step, when the node got its sizes
     bool branches = false;
     std::uint64_t last_use = 0;
   };
@@ -48,9 +50,9 @@ class segment_graphs {
   std::unique_ptr<device_graph> build(plan_pointers& pointers, bool branches, graph_counts& counts);  // finished
   void give_wanted(entry& to, plan_pointers& pointers, graph_counts& counts);
   bool patch(entry& to, plan_pointers& pointers, graph_counts& counts);
-  graph_node node(plan_pointers& pointers, std::uint32_t index) const {
-    return pointers.node(plan_->blocks[what_->block].steps[what_->first + index]);
-  }
+  const plan_step& step(std::uint32_t node) const { return plan_->blocks[what_->block].steps[what_->first + node]; }
+  bool has_sizes(const entry& e) const;
+  graph_node node(plan_pointers& pointers, std::uint32_t index) const { return pointers.node(step(index)); }
 
   const plan* plan_;
   const graph_segment* what_;

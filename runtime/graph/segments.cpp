@@ -110,8 +110,8 @@ class cutter {
     if (b.bytes == 0) return;
     switch (b.place) {
       case buffer_place::fixed: return;
-      case buffer_place::arena: found_->push_back({arena_space, b.offset, b.offset + b.bytes, writes}); return;
-      case buffer_place::zeroed: found_->push_back({zeroed_space, b.offset, b.offset + b.bytes, true}); return;
+      case buffer_place::arena: found_->push_back({arena_space, b.offset, b.offset + b.placed_bytes(), writes}); return;
+      case buffer_place::zeroed: found_->push_back({zeroed_space, b.offset, b.offset + b.placed_bytes(), true}); return;
       case buffer_place::input:
       case buffer_place::output:
       case buffer_place::moving: break;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <random>
 
 #include "aot/pipeline.hpp"
@@ -10,6 +11,7 @@
 #include "ir/ops/choice.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/io_buffers.hpp"
 #include "session/general_program.hpp"
 #include "session/resources.hpp"
 
@@ -101,6 +103,48 @@ TEST_F(open_plans_test, a_plan_outlives_its_template) {
 }
 
 // These are explained by program::bind, or have another structure.
+// One plan goes on to other sizes: memory, arguments and constants stay where they are. Numbers of positions are
+// written for all rows that there is room for.
+TEST_F(open_plans_test, a_series_goes_on_to_other_sizes) {
+  program p;
+  p.symbols = {{"seq", {1, 512, {}}}};
+  module& m = p.main();
+  value x = m.add_parameter("x", f32({2, seq, 24}));
+  value positions = m.add(convert{element_type::f32}, {m.add(iota{element_type::i64, {seq}, 0}, {})});
+  value s = m.add(softmax{-1, false}, {m.add(dot{}, {x, m.add(transpose{{0, 2, 1}}, {x})})});
+  s = m.add(elementwise{scalar_function::mul}, {s, m.add(broadcast{{2, seq, seq}}, {positions})});
+  m.set_outputs({m.add(dot{}, {s, x})}, {"y"});
+  open(std::move(p));
+  auto series = plans->series({{"seq", 7}}, {{"seq", 64}});
+  ASSERT_TRUE(series);
+  const executable running(series->plan(), with->device());
+  execution_context context = running.make_context();
+  for (std::int64_t n : {7, 8, 9, 31, 64, 3, 1}) {
+    ASSERT_TRUE(plans->move(*series, {{"seq", n}})) << n;
+    const std::vector inputs{random(f32({2, n, 24}), static_cast<unsigned>(n))};
+    io_buffers tensors(running);
+    tensors.upload(inputs);
+    running.run(context, tensors.inputs(), tensors.outputs());
+    const auto got = tensors.download(), expected = run_bound({{"seq", n}}, inputs);
+    ASSERT_EQ(got[0].type(), expected[0].type());
+    for (std::int64_t i = 0; i < got[0].type().element_count(); ++i)
+      ASSERT_NEAR(got[0].at(i), expected[0].at(i), 1e-3 + 1e-4 * std::abs(expected[0].at(i))) << n << " " << i;
+  }
+  EXPECT_FALSE(plans->move(*series, {{"seq", 65}}));   // the room
+  EXPECT_FALSE(plans->move(*series, {{"seq", 513}}));  // the range
+  EXPECT_TRUE(plans->move(*series, {{"seq", 64}}));
+}
+
+// Launches of row kernels depend on the number of rows.
+TEST_F(open_plans_test, other_rows_need_another_plan) {
+  open(source());
+  auto series = plans->series({{"batch", 2}, {"seq", 5}}, {{"batch", 8}, {"seq", 8}});
+  ASSERT_TRUE(series);
+  EXPECT_TRUE(plans->move(*series, {{"batch", 2}, {"seq", 5}}));
+  EXPECT_FALSE(plans->move(*series, {{"batch", 2}, {"seq", 6}}));
+  EXPECT_FALSE(plans->series({{"batch", 9}, {"seq", 5}}, {{"batch", 8}, {"seq", 8}}));
+}
+
 TEST_F(open_plans_test, other_sizes_have_no_plan) {
   program p = source();
   p.guards.push_back({batch, seq, "test"});

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "ir/error.hpp"
+#include "runtime/executable.hpp"
+#include "runtime/io_buffers.hpp"
 #include "runtime/plan_pointers.hpp"
 #include "runtime/plan_template.hpp"
 #include "stand_in_driver.hpp"
@@ -95,6 +97,54 @@ TEST_P(gpu_open_launches, a_template_fills_in_grids_and_tables) {
   }
   EXPECT_FALSE(plans.at({{"batch", std::int64_t{1} << 30}}));
   EXPECT_FALSE(plans.at({}));
+}
+
+// Two launches with open grids, and one that has always the same.
+program chain_of_open_grids() {
+  program p;
+  module& m = p.main();
+  native_kernel open = make_kernel({make_launch("twice", 1, {in(0), out(0)})});
+  open.launches[0].open_grid = dim::symbol("batch") * 2;
+  const value x = m.add_parameter("x", vector_type);
+  const value once = call(p, m, "first", open, {x}, {vector_type});
+  m.set_outputs({call(p, m, "second", open, {twice(p, m, once)}, {vector_type})}, {"y"});
+  return p;
+}
+
+// Only the nodes that depend on the sizes are patched, and only when these change.
+TEST_P(gpu_open_launches, a_series_patches_its_graph) {
+  auto device = open_stand_in(GetParam());
+  plan_template plans(chain_of_open_grids(), *device);
+  auto series = plans.series({{"batch", 5}}, {{"batch", 8}});
+  ASSERT_TRUE(series);
+  const executable running(series->plan(), *device);
+  const auto steps = [&]() -> const std::vector<plan_step>& { return series->plan()->blocks[0].steps; };
+  const auto grid = [&](std::size_t i) { return std::get<launch_step>(steps().at(i).what).grid; };
+  execution_context context = running.make_context({.policy = graph_policy::on, .order = graph_order::chain});
+  io_buffers tensors(running);
+  std::vector<float> expected = ramp(1.5f);
+  tensors.upload(std::vector{vector_literal(expected)});
+  for (float& v : expected) v *= 8;
+  const auto run = [&] {
+    running.run(context, tensors.inputs(), tensors.outputs());
+    EXPECT_EQ(tensors.download()[0].bytes().size(), vector_literal(expected).bytes().size());
+    return context.report().patches;
+  };
+  EXPECT_EQ(run(), 0u);
+  EXPECT_EQ(run(), 0u);
+  ASSERT_TRUE(series->move_to({{"batch", 6}}));
+  EXPECT_EQ(grid(0), 12);
+  EXPECT_EQ(grid(2), 12);
+  EXPECT_EQ(steps()[1].revision, 0u);
+  EXPECT_EQ(run(), 2u);
+  EXPECT_EQ(run(), 2u);
+  ASSERT_TRUE(series->move_to({{"batch", 6}}));
+  EXPECT_EQ(run(), 2u);
+  ASSERT_TRUE(series->move_to({{"batch", 1}}));
+  EXPECT_EQ(run(), 4u);
+  EXPECT_EQ(context.report().captures, 1u);
+  EXPECT_FALSE(series->move_to({{"batch", 0}}));  // launches nothing
+  EXPECT_EQ(grid(0), 2);
 }
 
 TEST_P(gpu_open_launches, sizes_must_be_known) {
