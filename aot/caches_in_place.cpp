@@ -1,11 +1,13 @@
 #include "aot/caches_in_place.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/ops/cache_update.hpp"
 #include "ir/ops/contraction.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/movement.hpp"
+#include "ir/ops/reduction.hpp"
 #include "ir/ops/structure.hpp"
 
 namespace kiln {
@@ -69,18 +71,19 @@ void put_in_place(module& m, const cache& c, value length) {
   if (c.append->output() != c.result) m.replace(c.append->output(), present);
 }
 
-// Computes the logits of one id of a step instead of all.
-void keep_one_row(module& m, const std::string& logits) {
+// Computes the logits of one id of a step instead of all. Returns them, [batch, vocabulary].
+std::optional<value> keep_one_row(module& m, const std::string& logits) {
   const auto name = std::ranges::find(m.output_names(), logits);
-  if (name == m.output_names().end()) return;
+  if (name == m.output_names().end()) return std::nullopt;
   const value all = m.outputs()[static_cast<std::size_t>(name - m.output_names().begin())];
-  if (!all.producer->op().is<reshape>() || all.type().rank() != 3 || !all.producer->users().empty()) return;
+  if (!all.producer->op().is<reshape>() || all.type().rank() != 3 || !all.producer->users().empty())
+    return std::nullopt;
   const instruction* product = all.producer->inputs()[0].producer;
   const auto* op = product->op().get_if<dot>();
-  if (!op || op->transpose_a || product->users().size() != 1 || product->outputs()[0].rank() != 2) return;
+  if (!op || op->transpose_a || product->users().size() != 1 || product->outputs()[0].rank() != 2) return std::nullopt;
   const value rows = product->inputs()[0], weights = product->inputs()[1];
   const dim batch = all.type().dims[0], sequence = all.type().dims[1], width = rows.type().dims.back();
-  if (!(rows.type().dims[0] == batch * sequence)) return;
+  if (!(rows.type().dims[0] == batch * sequence)) return std::nullopt;
   const value index = m.add_parameter(logits_row, {element_type::i64, {1}});
   const value each = m.add(reshape{{batch, sequence, width}}, {rows});
   const value one = m.add(reshape{{batch, width}}, {m.add(gather{1}, {each, index})});
@@ -89,18 +92,38 @@ void keep_one_row(module& m, const std::string& logits) {
   std::vector<value> outputs = m.outputs();
   std::ranges::replace(outputs, all, m.add(reshape{{batch, 1, all.type().dims[2]}}, {kept}));
   m.set_outputs(std::move(outputs), m.output_names());
+  return kept;
+}
+
+void add_next_ids(module& m, value logits, const std::string& ids) {
+  const auto parameters = m.parameters();
+  const auto input = std::ranges::find(parameters, ids, [](value v) { return module::parameter_name(v); });
+  if (input == parameters.end() || input->type().rank() != 2) return;
+  const shape& type = logits.type();
+  constexpr double lowest = -std::numeric_limits<double>::infinity();
+  const value nothing =
+      m.add(broadcast{type.dims}, {m.add_constant(literal::from_doubles({type.type, {}}, std::vector{lowest}))});
+  const value bad = m.add(elementwise{scalar_function::is_nan}, {logits});
+  const value sound = m.add(elementwise{scalar_function::where}, {bad, nothing, logits});
+  value best = m.add(arg_reduce{.largest = true, .axis = 1, .keep_dims = true}, {sound});
+  if (best.type().type != input->type().type) best = m.add(convert{input->type().type}, {best});
+  std::vector<value> outputs = m.outputs();
+  std::vector<std::string> names = m.output_names();
+  outputs.push_back(best), names.push_back(next_ids);
+  m.set_outputs(std::move(outputs), std::move(names));
 }
 
 }  // namespace
 
 std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports,
-                                            const std::string& logits) {
+                                            const std::string& logits, const std::string& ids) {
   program steps = optimized.clone();
   module& m = steps.main();
   std::vector<cache> found;
   for (const cache_port& port : ports)
     if (auto c = find_cache(m, port)) found.push_back(*c);
-  const bool taken = steps.symbols.contains(cache_room) || std::ranges::any_of(m.parameters(), [](value v) {
+  const bool taken = std::ranges::count(m.output_names(), std::string(next_ids)) > 0 ||
+                     steps.symbols.contains(cache_room) || std::ranges::any_of(m.parameters(), [](value v) {
                        return module::parameter_name(v) == cache_length || module::parameter_name(v) == logits_row;
                      });
   const auto rows = [](const cache& c) { return c.input.type().dims[c.axis]; };
@@ -119,7 +142,7 @@ std::optional<program> with_caches_in_place(const program& optimized, std::span<
   steps.symbols.emplace(cache_room, dim_range{});
   const value length = m.add_parameter(cache_length, {element_type::i64, {1}});
   for (const cache& c : found) put_in_place(m, c, length);
-  keep_one_row(m, logits);
+  if (const auto kept = keep_one_row(m, logits)) add_next_ids(m, *kept, ids);
   m.erase_dead();
   m.sort();
   steps.validate();

@@ -25,9 +25,11 @@ struct cache_port {
 //  * a new input, `cache_length`, is the number of rows in use (ir/ops/cache_update.hpp). All caches must have it in
 //    common;
 //  * if the output called `logits` [batch, sequence, vocabulary] is a product, it is computed for one id only. Another
-//    new input, `logits_row`, is the index of this id.
+//    new input, `logits_row`, is the index of this id;
+//  * then, if the input called `ids` [batch, sequence] is given, a new output, `next_ids`, is the likeliest next id of
+//    each sequence: the first of equal ones, and never one whose logit is a NaN.
 // Returns nullopt if there is no such cache.
 std::optional<program> with_caches_in_place(const program& optimized, std::span<const cache_port> ports,
-                                            const std::string& logits = {});
+                                            const std::string& logits = {}, const std::string& ids = {});
 
 }  // namespace kiln

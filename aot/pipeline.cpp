@@ -126,7 +126,7 @@ program compile(program imported, const compile_options& options, std::vector<fo
       options.boundaries->insert(options.boundaries->end(), found.begin(), found.end());
     }
   if (options.steps) {
-    *options.steps = with_caches_in_place(imported, options.caches, options.logits);
+    *options.steps = with_caches_in_place(imported, options.caches, options.logits, options.ids);
     if (*options.steps) form_kernels(**options.steps, write_kernel);
   }
   form_kernels(imported, write_kernel, formed);

@@ -30,10 +30,10 @@ struct compile_options {
   std::filesystem::path dump_dir;
   // Names of passes to skip; see disableable_passes(). An unknown name throws error{usage}.
   std::vector<std::string> disabled;
-  // The caches of a decoder and its output of logits, and what receives the program that updates the caches in place;
-  // may be null.
+  // The caches of a decoder, its output of logits and its input of ids, and what receives the program that updates the
+  // caches in place; may be null.
   std::vector<cache_port> caches;
-  std::string logits;
+  std::string logits, ids;
   std::optional<program>* steps = nullptr;
   // Receives the rewrites; may be null.
   rewrite_log* log = nullptr;

@@ -236,6 +236,48 @@ std::vector<float> decoder::run_padded(const id_rows& rows) {
   return logits;
 }
 
+bool decoder::runs_ahead() const {
+  return !first_ && !last_->fixed_sequence() && last_->ports().has_past() && last_->runs_ahead();
+}
+
+// The ids of these steps are not kept: a decoder with a past does not need them.
+void decoder::start_step(const id_rows& rows, bool after_last) {
+  check(rows);
+  const id_rows masks = masks_;
+  masks_.resize(rows.size()), history_.resize(rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    masks_[r].resize(static_cast<std::size_t>(past_));
+    masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
+  }
+  try {
+    last_->start(step_of(rows), state_, encoded_ ? &*encoded_ : nullptr, after_last);
+  } catch (...) {
+    masks_ = masks;
+    throw;
+  }
+  past_ += static_cast<std::int64_t>(rows[0].size());
+}
+
+void decoder::start(const id_rows& rows) {
+  if (std::ranges::any_of(rows, [&](const auto& row) { return row.size() != rows[0].size(); }))
+    throw error(error_kind::usage, "ids: rows of different lengths do not run ahead");
+  start_step(rows, false);
+}
+
+void decoder::go_on() { start_step(id_rows(history_.size(), {0}), true); }
+
+std::vector<std::int64_t> decoder::answer() { return last_->answer(); }
+
+void decoder::finish() { last_->finish(); }
+
+decoder::~decoder() {
+  try {
+    finish();
+  } catch (const error&) {
+    // The device is lost, so nothing is running any more.
+  }
+}
+
 void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& given) {
   const std::size_t length = longest(rows);
   const auto parameters = encoder_->portable().main().parameters();
@@ -281,6 +323,7 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
 }
 
 void decoder::reset() {
+  finish();
   state_ = {};
   history_.clear(), masks_.clear();
   past_ = 0;

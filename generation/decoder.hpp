@@ -24,6 +24,7 @@ class decoder {
   // `context`: most ids of a sequence; 0: as many as the model takes. Throws error{unsupported} that names what cannot
   // be matched.
   explicit decoder(const decoder_models& models, std::int64_t context = 0);
+  ~decoder();
 
   bool has_encoder() const { return encoder_ != nullptr; }
   std::int64_t vocabulary() const { return last_->vocabulary(); }
@@ -43,6 +44,18 @@ class decoder {
   // different lengths are padded on the left, and only the first call may have them. Throws error{usage} for an id that
   // is not in the vocabulary, an empty row, or more ids than the context has room for.
   std::vector<float> append(const id_rows& rows);
+  // Whether steps may run ahead of their answers, with the likeliest id as the next one: on a GPU, if the file has the
+  // form that updates caches in place.
+  bool runs_ahead() const;
+  // Like append() for rows of one length, but does not wait. answer() has the result.
+  void start(const id_rows& rows);
+  // Appends to each sequence the likeliest id after the last step, which need not be known yet, and does not wait. At
+  // most two steps may be without an answer.
+  void go_on();
+  // Waits for the oldest step without an answer. Returns the likeliest next id of each row: the first of equal ones.
+  std::vector<std::int64_t> answer();
+  // Waits for all steps and forgets their answers.
+  void finish();
   // Forgets the sequences and what was encoded.
   void reset();
 
@@ -64,6 +77,7 @@ class decoder {
   bool takes_one_by_one(std::size_t length) const;
   std::vector<float> run(const id_rows& rows);
   std::vector<float> run_padded(const id_rows& rows);
+  void start_step(const id_rows& rows, bool after_last);
 
   std::unique_ptr<decoder_step> last_, first_;
   session* encoder_ = nullptr;

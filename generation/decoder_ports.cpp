@@ -135,8 +135,14 @@ decoder_ports recognize_decoder(const program& p) {
   ports.states.insert(ports.states.end(), caches.begin(), caches.end());
   place_unpaired(p, open, ports);
   ports.logits = find_logits(p, taken);
+  const auto& outputs = p.main().output_names();
+  if (const auto found = std::ranges::find(outputs, std::string(next_ids));
+      found != outputs.end() && p.symbols.contains(cache_room)) {
+    ports.next_ids = static_cast<std::size_t>(found - outputs.begin());
+    taken.insert(*ports.next_ids);
+  }
   for (std::size_t o = 0; o < p.main().outputs().size(); ++o)
-    if (const std::string& name = p.main().output_names()[o]; o != ports.logits && !taken.contains(o))
+    if (const std::string& name = outputs[o]; o != ports.logits && !taken.contains(o))
       ports.states.push_back({state_key(name), std::nullopt, o, std::nullopt, false});
   return ports;
 }

@@ -18,6 +18,8 @@ struct decoder_ports {
   std::vector<input_role> inputs;  // one for each parameter of the main module
   std::size_t tokens = 0;          // place among the parameters
   std::size_t logits = 0;          // place among the outputs
+  // Place among the outputs of the likeliest next ids (ir/ops/cache_update.hpp).
+  std::optional<std::size_t> next_ids;
   std::vector<state_port> states;
   std::optional<std::string> branch;  // symbol of the cache_branch input's value
 

@@ -266,6 +266,43 @@ void decoder_step::upload_inputs(const step_ids& ids, const std::vector<shape>& 
 }
 
 std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded) {
+  finish();
+  std::vector<float> logits;
+  enqueue(ids, state, encoded, false, &logits);
+  answered_ = started_;
+  return logits;
+}
+
+bool decoder_step::runs_ahead() const {
+  return ports_.next_ids && !session_.resources().device().info().host_memory && known_ids() >= vocabulary();
+}
+
+void decoder_step::start(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last) {
+  enqueue(ids, state, encoded, after_last, nullptr);
+}
+
+std::vector<std::int64_t> decoder_step::answer() {
+  device& on = session_.resources().device();
+  const found_ids& found = found_[answered_++ % found_.size()];
+  const element_type type = parameters_[ports_.tokens].type().type;
+  std::vector<std::byte> bytes(storage_bytes(type, static_cast<std::size_t>(found.batch)));
+  found.there->synchronize();
+  if (!aside_) aside_ = on.make_stream();
+  on.download(bytes.data(), found.memory.data(), bytes.size(), aside_.get());
+  copied_bytes_ += bytes.size();
+  std::vector<std::int64_t> ids;
+  for (std::int64_t r = 0; r < found.batch; ++r) ids.push_back(load_integer(type, bytes.data(), r));
+  return ids;
+}
+
+void decoder_step::finish() {
+  if (answered_ == started_) return;
+  answered_ = started_;
+  session_.resources().device().synchronize(stream_.get());
+}
+
+void decoder_step::enqueue(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last,
+                           std::vector<float>* logits) {
   device& on = session_.resources().device();
   give_caches_room(ids, state);
   state_types states;
@@ -282,43 +319,51 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
   std::vector<std::string> added;
   add_zeros(shapes, state, added);
   upload_inputs(ids, shapes, encoded);
+  const found_ids& before = found_[(started_ + 1) % found_.size()];
+  found_ids& found = found_[started_ % found_.size()];
   std::vector<executable::input_span> inputs;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const input_role role = ports_.inputs[i];
     if (role == input_role::state)
       inputs.push_back(state.tensors.at(ports_.states[state_of_input_.at(i)].key).contents());
     else if (role == input_role::encoder_states) inputs.emplace_back(encoded->states.data(), encoded->type.bytes());
+    else if (i == ports_.tokens && after_last) inputs.emplace_back(before.memory.data(), shapes[i].bytes());
     else inputs.push_back(inputs_[i]);
   }
   // A tensor that is written once is written beside the states in later steps, and dropped.
   const auto carried = [&](std::size_t output) -> const state_port* {
-    const auto found = state_of_output_.find(output);
-    if (found == state_of_output_.end()) return nullptr;
-    const state_port& port = ports_.states[found->second];
+    const auto place = state_of_output_.find(output);
+    if (place == state_of_output_.end()) return nullptr;
+    const state_port& port = ports_.states[place->second];
     return port.written_once && later ? nullptr : &port;
   };
   std::vector<executable::output_span> outputs;
   std::map<std::string, state_tensor> fresh;
   for (std::size_t o = 0; o < plan.outputs.size(); ++o) {
     const state_port* port = carried(o);
-    if (!port && o >= outputs_.size()) outputs_.resize(o + 1);
-    growing_memory* memory = &outputs_[o];
+    if (o >= outputs_.size()) outputs_.resize(o + 1);
+    growing_memory* memory = o == ports_.next_ids ? &found.memory : &outputs_[o];
     if (port) {
-      auto found = state.tensors.find(port->key);
-      memory = found != state.tensors.end() ? &found->second.next : &fresh[port->key].next;
+      auto known = state.tensors.find(port->key);
+      memory = known != state.tensors.end() ? &known->second.next : &fresh[port->key].next;
     }
     outputs.push_back(memory->at_least(on, plan.outputs[o].bytes));
   }
-  std::vector<float> logits;
+  // The memory of a prompt's runner goes when its run has ended: its context waits.
   try {
-    // The memory of a prompt's runner goes when its run has ended, which the logits wait for.
     const auto once = series ? nullptr : planned->make_runner(graph_policy::off);
     (series ? series->runner() : *once).run(inputs, outputs, *stream_);
-    logits = last_logits(outputs[ports_.logits], plan.outputs[ports_.logits].type, ids.batch);
+    if (logits) *logits = last_logits(outputs[ports_.logits], plan.outputs[ports_.logits].type, ids.batch);
   } catch (...) {
     for (const std::string& key : added) state.tensors.erase(key);
     throw;
   }
+  if (!logits) {
+    if (!found.there) found.there = on.make_event();
+    found.there->record(stream_.get());
+  }
+  found.batch = ids.batch;
+  ++started_;
   state.tensors.merge(fresh);
   for (const state_port& s : ports_.states)
     if (s.in_place) state.tensors.at(s.key).rows->used = ids.past + ids.sequence;
@@ -328,7 +373,6 @@ std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state,
       std::swap(tensor.now, tensor.next);
       tensor.type = plan.outputs[o].type;
     }
-  return logits;
 }
 
 }  // namespace kiln

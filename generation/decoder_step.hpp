@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -49,6 +50,17 @@ class decoder_step {
   // along the axis of the past. If the run fails, `state` stays as it was.
   std::vector<float> run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded);
 
+  // Whether start() may be used: the program says which ids are the likeliest, and the device works while the host goes
+  // on.
+  bool runs_ahead() const;
+  // Begins a step and does not wait for it. With `after_last` its ids are those that the step before found, which need
+  // not be known yet, instead of `ids.tokens`. At most two steps may be without an answer.
+  void start(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last);
+  // Waits for the oldest step without an answer. Returns the likeliest next id of each row.
+  std::vector<std::int64_t> answer();
+  // Waits for all steps and forgets their answers. Call it before the state of a started step is destroyed.
+  void finish();
+
   // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
   std::size_t copied_bytes() const { return copied_bytes_; }
   std::size_t patches() const;
@@ -69,6 +81,9 @@ class decoder_step {
                           const encoded_prompt* encoded);
   dim_bindings room_of(const step_ids& ids, const state_types& states, const encoded_prompt* encoded) const;
   void upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded);
+  // Enqueues a step and returns its plan. Only then the new states are those of `state`.
+  void enqueue(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last,
+               std::vector<float>* logits);
   void add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added);
   std::vector<float> last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch);
 
@@ -79,6 +94,15 @@ class decoder_step {
   step_inputs inputs_;
   std::vector<growing_memory> outputs_;    // of ports that are no state
   std::unique_ptr<device_stream> stream_;  // the device's own
+  // The likeliest next ids of the last two steps; step n has number n % 2.
+  struct found_ids {
+    growing_memory memory;
+    std::unique_ptr<device_event> there;
+    std::int64_t batch = 0;
+  };
+  std::array<found_ids, 2> found_;
+  std::size_t started_ = 0, answered_ = 0;
+  std::unique_ptr<device_stream> aside_;  // for answers of a step while the next one runs
   // The plan of the last steps, how many it has served, and the room where the last one served only one step.
   std::unique_ptr<size_series> series_;
   std::size_t served_ = 0;

@@ -33,6 +33,13 @@ bool is_stop(const generation_options& options, std::int64_t id) {
   return std::ranges::find(options.stop_ids, id) != options.stop_ids.end();
 }
 
+// Whether the device can choose all ids, and begin a step before the host knows the ids of the last one.
+bool runs_ahead(const decoder& model, const id_rows& first, const sampling_options& sampling) {
+  const auto same_length = [&](const auto& row) { return row.size() == first[0].size(); };
+  return sampling.method == sampling_method::greedy && sampling.repetition_penalty == 1 && model.runs_ahead() &&
+         std::ranges::all_of(first, same_length);
+}
+
 }  // namespace
 
 id_rows generate(decoder& model, const id_rows& prompts, const generation_options& options,
@@ -52,8 +59,20 @@ id_rows generate(decoder& model, const id_rows& prompts, const generation_option
     samplers.emplace_back(own);
   }
   std::vector<bool> ended(prompts.size());
+  const bool ahead = runs_ahead(model, next, options.sampling);
+  bool started = false;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const std::vector<float> logits = model.append(next);
+    std::vector<float> logits;
+    std::vector<std::int64_t> likeliest;
+    if (ahead) {
+      if (!started) model.start(next);
+      // After the first row has ended, its ids are no longer those that the device finds.
+      started = step + 1 < steps && std::ranges::none_of(ended, [](bool e) { return e; });
+      if (started) model.go_on();
+      likeliest = model.answer();
+    } else {
+      logits = model.append(next);
+    }
     const std::size_t width = logits.size() / prompts.size();
     std::vector<std::int64_t> ids;
     for (std::size_t r = 0; r < prompts.size(); ++r) {
@@ -62,7 +81,8 @@ id_rows generate(decoder& model, const id_rows& prompts, const generation_option
         ids.push_back(-1);
         continue;
       }
-      const std::int64_t id = samplers[r].choose(std::span(logits).subspan(r * width, width), before[r]);
+      const std::int64_t id =
+          ahead ? likeliest[r] : samplers[r].choose(std::span(logits).subspan(r * width, width), before[r]);
       ids.push_back(id), made[r].push_back(id), before[r].push_back(id);
       next[r] = {id};
       ended[r] = is_stop(options, id);
@@ -70,6 +90,7 @@ id_rows generate(decoder& model, const id_rows& prompts, const generation_option
     const bool goes_on = observe(ids);
     if (!goes_on || std::ranges::all_of(ended, [](bool e) { return e; })) break;
   }
+  model.finish();
   return made;
 }
 

@@ -1,6 +1,7 @@
 #include "generation/sampling.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -28,9 +29,24 @@ std::size_t kept(const sampling_options& options, std::span<const double> probab
   return std::max<std::size_t>(count, 1);
 }
 
+// Sixteen maxima side by side, so that the loop becomes vector code. A NaN is never larger.
+std::size_t likeliest(std::span<const float> logits) {
+  constexpr std::size_t lanes = 16;
+  std::array<float, lanes> best;
+  best.fill(-std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + lanes <= logits.size(); i += lanes)
+    for (std::size_t l = 0; l < lanes; ++l) best[l] = logits[i + l] > best[l] ? logits[i + l] : best[l];
+  for (; i < logits.size(); ++i) best[0] = logits[i] > best[0] ? logits[i] : best[0];
+  const float most = *std::ranges::max_element(best);
+  return std::isinf(most) && most < 0 ? 0 : static_cast<std::size_t>(std::ranges::find(logits, most) - logits.begin());
+}
+
 }  // namespace
 
 std::int64_t sampler::choose(std::span<const float> given, std::span<const std::int64_t> before) {
+  if (options_.method == sampling_method::greedy && options_.repetition_penalty == 1)
+    return static_cast<std::int64_t>(likeliest(given));
   std::vector<float> logits(given.begin(), given.end());
   for (float& x : logits)
     if (std::isnan(x)) x = -std::numeric_limits<float>::infinity();

@@ -14,8 +14,8 @@ namespace kiln {
 
 struct template_parts;
 
-// The template that made it must outlive it. One thread at a time, and no run of the plan may be under way or enqueued
-// when its sizes change.
+// The template that made it must outlive it. One thread at a time. Runs of a GPU that are enqueued keep the sizes that
+// they were enqueued with.
 // Whether no tensor and no scratch memory is larger than in `room`. Both are values of parts.sizes.
 bool within_room(const template_parts& parts, const std::vector<std::int64_t>& values,
                  const std::vector<std::int64_t>& room);

@@ -19,8 +19,8 @@ class size_series {
 
   // For the sizes that it was made for, or was last moved to.
   const kiln::plan& now() const { return *plans_.plan(); }
-  // Goes on to other sizes. Earlier runs must have ended. Returns false, and changes nothing, if they need a plan of
-  // their own.
+  // Goes on to other sizes. Runs that are enqueued keep theirs. Returns false, and changes nothing, if they need a plan
+  // of their own.
   bool move_to(const dim_bindings& sizes) { return move_(plans_, sizes); }
   model_runner& runner() { return *runner_; }
 

@@ -55,6 +55,7 @@ void ask_for_steps(const program& imported, compile_options& options, std::optio
     if (s.input && s.output && s.axis)
       options.caches.push_back({module::parameter_name(parameters[*s.input]), names[*s.output], *s.axis});
   options.logits = names[ports->logits];
+  options.ids = module::parameter_name(parameters[ports->tokens]);
   options.steps = &steps;
 }
 

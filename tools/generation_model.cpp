@@ -42,6 +42,23 @@ std::map<std::string, literal> generation_model::encoder_inputs(const std::vecto
   return result;
 }
 
+namespace {
+
+// The host chooses ids itself.
+void drop_next_ids(program& steps) {
+  module& m = steps.main();
+  std::vector<value> outputs = m.outputs();
+  std::vector<std::string> names = m.output_names();
+  const auto found = std::ranges::find(names, std::string(next_ids));
+  if (found == names.end()) return;
+  outputs.erase(outputs.begin() + (found - names.begin()));
+  names.erase(found);
+  m.set_outputs(std::move(outputs), std::move(names));
+  m.erase_dead();
+}
+
+}  // namespace
+
 std::unique_ptr<session> generation_model::open(const std::filesystem::path& file, const session_options& options,
                                                 bool is_decoder) {
   // Kernels of caches that are updated in place serve all lengths.
@@ -49,6 +66,7 @@ std::unique_ptr<session> generation_model::open(const std::filesystem::path& fil
   session_options opening = options;
   std::optional<program> steps;
   const auto updates_caches = [&] {
+    if (options.device == "host") drop_next_ids(*steps);
     const auto parameters = steps->main().parameters();
     for (value v : parameters)
       if (std::ranges::count(v.type().dims, dim::symbol(cache_room)))

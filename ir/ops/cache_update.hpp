@@ -29,5 +29,7 @@ inline constexpr const char* cache_room = "cache_room";
 inline constexpr const char* cache_length = "cache_length";
 // Their input (i64[1]) with the index of the id of a step for which logits are wanted, if they compute no others.
 inline constexpr const char* logits_row = "logits_row";
+// Their output [batch, 1] with the id of the largest of these logits, which the next step may read as its ids.
+inline constexpr const char* next_ids = "next_ids";
 
 }  // namespace kiln

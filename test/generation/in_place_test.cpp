@@ -28,6 +28,7 @@ class in_place_test : public ::testing::Test {
     compile_options compiling;
     compiling.caches = {{names.first_past, names.first_present, 1}, {names.second_past, names.second_present, 1}};
     compiling.logits = names.logits;
+    compiling.ids = "input_ids";
     compiling.steps = &steps;
     whole = compile(std::move(toy), compiling);
   }
@@ -51,7 +52,7 @@ class in_place_test : public ::testing::Test {
 
 TEST_F(in_place_test, caches_are_inputs_with_room) {
   ASSERT_TRUE(steps);
-  EXPECT_EQ(steps->main().output_names(), std::vector<std::string>{names.logits});
+  EXPECT_EQ(steps->main().output_names(), (std::vector<std::string>{names.logits, next_ids}));
   const auto parameters = steps->main().parameters();
   ASSERT_EQ(parameters.size(), 5u);
   for (value v : parameters)
@@ -96,6 +97,31 @@ TEST_F(in_place_test, batches) {
                 Pointwise(DoubleNear(1e-4), toy_logits(all[r])));
 }
 
+// Steps that begin before the ids of the last one are known, across the growth of the room.
+TEST_F(in_place_test, steps_run_ahead_of_their_answers) {
+  ASSERT_TRUE(steps);
+  session updates(std::move(*steps), std::string("toy"), updating()),
+      copies(whole.clone(), std::string("toy"), options());
+  decoder model({.decoder = &updates}), copying({.decoder = &copies});
+  std::vector<std::int64_t> first(253), second(253, 4);
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i * 7 % 11);
+  id_rows rows{first, second};
+  model.start(rows);
+  for (int step = 0; step < 8; ++step) {
+    model.go_on();
+    const auto logits = copying.append(rows);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const auto row = std::span(logits).subspan(r * toy_vocabulary, toy_vocabulary);
+      rows[r] = {std::ranges::max_element(row) - row.begin()};
+    }
+    EXPECT_EQ(model.answer(), (std::vector{rows[0][0], rows[1][0]})) << step;
+  }
+  model.finish();
+  EXPECT_EQ(model.length(), 253 + 8);
+  model.reset();
+  EXPECT_THAT(model.append({{3, 1}}), Pointwise(DoubleNear(1e-4), toy_logits({3, 1})));
+}
+
 // One step on a cache of 8 rows that holds 3.
 struct step_result {
   std::vector<float> logits, first;
@@ -118,8 +144,11 @@ step_result one_step(session& model, std::size_t* launches) {
     else inputs.push_back(std::as_bytes(std::span(caches[cache++])));
   }
   step_result result{std::vector<float>(toy_vocabulary), {}};
-  const std::vector<executable::output_span> outputs{std::as_writable_bytes(std::span(result.logits))};
+  std::int64_t best = -1;
+  const std::vector<executable::output_span> outputs{std::as_writable_bytes(std::span(result.logits)),
+                                                     std::as_writable_bytes(std::span(&best, 1))};
   planned->make_runner(graph_policy::off)->run(inputs, outputs);
+  EXPECT_EQ(best, std::ranges::max_element(result.logits) - result.logits.begin());
   result.first = caches[0];
   return result;
 }
