@@ -228,9 +228,18 @@ size_series* decoder_step::series_for(const step_ids& ids, const dim_bindings& s
   if (room.empty() || room == unserved_) return nullptr;
   room_ = std::move(room);
   served_ = 1;
-  series_ = session_.series(sizes, room_);
+  series_ = session_.series(sizes, room_, exact_of(ids, sizes));
   if (!series_) unserved_ = room_;
   return series_.get();
+}
+
+// Kernels of a GPU that serve all sizes are slower than those for one set of sizes, and steps of one id are many.
+dim_bindings decoder_step::exact_of(const step_ids& ids, const dim_bindings& sizes) const {
+  dim_bindings exact;
+  if (session_.resources().device().info().host_memory || ids.sequence != 1) return exact;
+  for (const auto& [name, value] : sizes)
+    if (name != cache_room && room_.at(name) == value) exact.emplace(name, value);
+  return exact;
 }
 
 std::size_t decoder_step::patches() const {

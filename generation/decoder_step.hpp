@@ -79,6 +79,7 @@ class decoder_step {
   // A plan for this step that serves later ones too, or null.
   size_series* series_for(const step_ids& ids, const dim_bindings& sizes, const state_types& states,
                           const encoded_prompt* encoded);
+  dim_bindings exact_of(const step_ids& ids, const dim_bindings& sizes) const;
   dim_bindings room_of(const step_ids& ids, const state_types& states, const encoded_prompt* encoded) const;
   void upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded);
   // Enqueues a step and returns its plan. Only then the new states are those of `state`.

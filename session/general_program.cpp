@@ -42,10 +42,14 @@ void compile_static_kernels(program& p, const jit_options& options, jit_report* 
 }  // namespace
 
 program general_program(const program& portable, const ranged_kernels& kernels, const jit_options& options,
-                        jit_report* report) {
-  program result = portable.clone();
-  kernels.use_in(result);
+                        jit_report* report, const dim_bindings& exact) {
+  program result = exact.empty() ? portable.clone() : portable.bind(exact);
+  // Tables of sizes name all dims.
+  result.symbols = portable.symbols;
+  result.guards = portable.guards;
+  for (const auto& [name, value] : exact) result.symbols[name] = {value, value, {}};
   compile_static_kernels(result, options, report);
+  kernels.use_in(result);
   result.erase_unused_kernels();
   return result;
 }

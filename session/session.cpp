@@ -158,20 +158,50 @@ std::shared_ptr<instance> session::make_from_template(const dim_bindings& sizes)
   return made;
 }
 
-std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const dim_bindings& room) {
+// Guarded by ranged_mutex_. Null if a kernel cannot be compiled for these values.
+std::shared_ptr<session::exact_plans> session::plans_for(const dim_bindings& exact) {
+  const auto found = std::ranges::find_if(exact_plans_, [&](const auto& p) { return p->exact == exact; });
+  if (found != exact_plans_.end()) {
+    exact_plans_.splice(exact_plans_.begin(), exact_plans_, found);
+    return exact_plans_.front();
+  }
+  constexpr std::size_t most = 8;
+  try {
+    jit_report report;
+    resources_->report(session_events::finalizing{});
+    program native =
+        general_program(portable_, general_kernels(), resources_->compiling_with_progress(), &report, exact);
+    resources_->report(session_events::finalized{exact, report, report.elapsed_ms});
+    graph_memory graphs(resources_->records(), resources_->device(), native, resources_->options().graphs);
+    open_plans plans(std::move(native), resources_->device(), resources_->planning());
+    exact_plans_.push_front(std::make_shared<exact_plans>(exact, std::move(plans), std::move(graphs)));
+  } catch (const error& e) {
+    if (e.kind() == error_kind::not_cached) throw;
+    resources_->warn(std::string(e.what()) + ": kernels for all sizes are used instead");
+    return nullptr;
+  }
+  if (exact_plans_.size() > most) exact_plans_.pop_back();
+  return exact_plans_.front();
+}
+
+std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const dim_bindings& room,
+                                             const dim_bindings& exact) {
   const session_options& options = resources_->options();
   if (!general_ready_ || way_of(options) != specialization::off || options.tuning != tuning_effort::off) return nullptr;
   const auto begin = clock::now();
   std::lock_guard lock(ranged_mutex_);
-  open_plans* plans = general_plans();
+  // The plans live as long as a series uses them.
+  const std::shared_ptr<exact_plans> own = exact.empty() ? nullptr : plans_for(exact);
+  open_plans* plans = own ? &own->plans : general_plans();
   auto planned = plans ? plans->series(sizes, room) : std::nullopt;
   if (!planned) return nullptr;
-  const auto move = [this](plan_series& to, const dim_bindings& next) {
+  const auto move = [this, own, plans](plan_series& to, const dim_bindings& next) {
     std::lock_guard moving(ranged_mutex_);
-    return general_plans_->move(to, next);
+    return plans->move(to, next);
   };
-  auto made = std::make_unique<size_series>(std::move(*planned), resources_->device(), general_graphs_.options(), move,
-                                            [this](const execution_context& used) { general_graphs_.keep(used); });
+  const graph_memory& graphs = own ? own->graphs : general_graphs_;
+  auto made = std::make_unique<size_series>(std::move(*planned), resources_->device(), graphs.options(), move,
+                                            [own, &graphs](const execution_context& used) { graphs.keep(used); });
   resources_->report(session_events::loaded{sizes, made->now().report, milliseconds_since(begin)});
   return made;
 }

@@ -55,9 +55,11 @@ class session {
   std::vector<literal> run(std::span<const literal> inputs) { return at(inputs)->run(inputs); }
 
   // One plan for `sizes` and for later ones that are not larger than `room`, which grows with them (a decoder's steps).
-  // Its kernels serve all sizes. Returns null if these are not there yet (at() makes them), or some kernel serves one
-  // set of sizes only: use at() then.
-  std::unique_ptr<size_series> series(const dim_bindings& sizes, const dim_bindings& room);
+  // Its kernels serve all sizes, except those that have only dims of `exact`: these are compiled for the values there,
+  // which all sizes must have. Returns null if the kernels for all sizes are not there yet (at() makes them), or some
+  // kernel serves one set of sizes only: use at() then.
+  std::unique_ptr<size_series> series(const dim_bindings& sizes, const dim_bindings& room,
+                                      const dim_bindings& exact = {});
 
   std::size_t instances() const;  // that are kept
   // Returns true if nothing is compiled in the background (specialization::lazy).
@@ -78,6 +80,13 @@ class session {
   void watch(const std::shared_ptr<instance>& made);
   ranged_kernels& general_kernels();
   open_plans* general_plans();
+  // Plans whose kernels are exact for some dims, and what is known about replaying them.
+  struct exact_plans {
+    dim_bindings exact;
+    open_plans plans;
+    graph_memory graphs;
+  };
+  std::shared_ptr<exact_plans> plans_for(const dim_bindings& exact);
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
@@ -88,11 +97,12 @@ class session {
   std::optional<open_plans> general_plans_;  // of these kernels; under ranged_mutex_, as is what follows
   graph_memory general_graphs_;              // what is known about replaying them
   bool general_plans_tried_ = false;
-  std::atomic<bool> general_ready_ = false;         // ranged_kernels_ are finalized
-  std::atomic<bool> general_wanted_ = false;        // now: the background leaves it to the caller
-  mutable std::mutex mutex_;                        // guards what follows
-  std::list<std::shared_ptr<instance>> instances_;  // the most recently used first
-  background_work background_;                      // destroyed first
+  std::list<std::shared_ptr<exact_plans>> exact_plans_;  // the most recently used first
+  std::atomic<bool> general_ready_ = false;              // ranged_kernels_ are finalized
+  std::atomic<bool> general_wanted_ = false;             // now: the background leaves it to the caller
+  mutable std::mutex mutex_;                             // guards what follows
+  std::list<std::shared_ptr<instance>> instances_;       // the most recently used first
+  background_work background_;                           // destroyed first
 };
 
 // The symbols of `p` that these inputs determine, by name: their shapes, and the elements of those whose values are

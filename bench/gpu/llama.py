@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""A llama of any size in f16, as onnxruntime-genai writes it, with `kiln generate` beside torch.compile.
+
+    bench/gpu/llama.py KILN [--shape 16,2048,32,8,8192,128256] [--prompt 512] [--new 256] [--device cuda:0] [--keep DIR]
+
+shape: layers, width, heads, heads of keys and values, width of the feed-forward part, vocabulary. Both sides have the
+same random weights, take turns, and choose greedily. PyTorch runs a module with a static cache through
+torch.compile(mode="reduce-overhead"), which captures CUDA graphs; its first ids are compared with ours. Times of the
+prompt are those of its second run in a process (ours: `kiln perf` of the same sizes).
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h
+
+THETA, EPSILON = 500000.0, 1e-5
+
+
+class Llama:
+    def __init__(self, shape, context):
+        self.layers, self.width, self.heads, self.kv, self.inner, self.vocabulary = shape
+        self.head, self.context = self.width // self.heads, context
+
+    def weights(self):
+        """name → f16 array [in, out]; made again on each call, always the same."""
+        w, kv = self.width, self.kv * self.head
+        shapes = {"embed": (self.vocabulary, w)}
+        for i in range(self.layers):
+            shapes |= {f"{i}.qkv": (w, w + 2 * kv), f"{i}.o": (w, w), f"{i}.gate": (w, self.inner), f"{i}.up": (w, self.inner), f"{i}.down": (self.inner, w)}
+        shapes["head"] = (w, self.vocabulary)
+        for seed, (name, size) in enumerate(shapes.items()):
+            data = np.random.default_rng(seed).standard_normal(size, np.float32)
+            yield name, (data * (1.0 if name == "embed" else size[0] ** -0.5)).astype(np.float16)
+
+    def rotations(self):
+        frequencies = THETA ** (-np.arange(0, self.head, 2) / self.head)
+        angles = np.arange(self.context)[:, None] * frequencies
+        return np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
+
+    def save(self, path):
+        nodes, initializers, data = [], [], open(path + ".data", "wb")
+
+        def constant(name, array):
+            t = T(name=name, dims=array.shape, data_type=h.np_dtype_to_tensor_dtype(array.dtype), data_location=T.EXTERNAL)
+            data.write(b"\0" * (-data.tell() % 4096))
+            for key, value in ("location", os.path.basename(path) + ".data"), ("offset", str(data.tell())), ("length", str(array.nbytes)):
+                t.external_data.add(key=key, value=value)
+            data.write(array.tobytes())
+            initializers.append(t)
+            return name
+
+        def add(op, inputs, outputs, domain="", **attributes):
+            nodes.append(h.make_node(op, inputs, outputs, domain=domain, **attributes))
+            return outputs[0]
+
+        for name, array in self.weights():
+            constant(name, array)
+        ones = constant("ones", np.ones(self.width, np.float16))
+        cos, sin = (constant(n, a) for n, a in zip(("cos_cache", "sin_cache"), self.rotations()))
+        one = constant("one", np.array([1], np.int64))
+        scalar_one = constant("scalar_one", np.array(1, np.int64))
+        valid = add("Cast", [add("Sub", [add("ReduceSum", ["attention_mask", one], ["sum"], keepdims=0), one], ["less"])], ["seqlens_k"], to=T.INT32)
+        total = add("Cast", [add("Gather", [add("Shape", ["attention_mask"], ["mask_shape"]), scalar_one], ["total64"], axis=0)], ["total"], to=T.INT32)
+        x = add("Gather", ["embed", "input_ids"], ["x"])
+        norm = add("SimplifiedLayerNormalization", [x, ones], ["norm"], axis=-1, epsilon=EPSILON, stash_type=1)
+        inputs = [("input_ids", T.INT64, ["batch_size", "sequence_length"]), ("attention_mask", T.INT64, ["batch_size", "total_sequence_length"])]
+        outputs = [("logits", T.FLOAT16, ["batch_size", "sequence_length", self.vocabulary])]
+        for i in range(self.layers):
+            names = [f"past_key_values.{i}.{part}" for part in ("key", "value")] + [f"present.{i}.{part}" for part in ("key", "value")]
+            for n, name in enumerate(names):
+                rows = "past_sequence_length" if n < 2 else "total_sequence_length"
+                (inputs if n < 2 else outputs).append((name, T.FLOAT16, ["batch_size", self.kv, rows, self.head]))
+            qkv = add("MatMul", [norm, f"{i}.qkv"], [f"{i}/qkv"])
+            mixed = add("GroupQueryAttention", [qkv, "", "", *names[:2], valid, total, cos, sin], [f"{i}/attention", *names[2:]], "com.microsoft",
+                        num_heads=self.heads, kv_num_heads=self.kv, scale=self.head ** -0.5, do_rotary=1, rotary_interleaved=0)
+            o = add("MatMul", [mixed, f"{i}.o"], [f"{i}/o"])
+            norm = add("SkipSimplifiedLayerNormalization", [x, o, ones], [f"{i}/norm", "", "", f"{i}/x"], "com.microsoft", epsilon=EPSILON)
+            x = f"{i}/x"
+            gate, up = (add("MatMul", [norm, f"{i}.{n}"], [f"{i}/{n}"]) for n in ("gate", "up"))
+            act = add("Mul", [gate, add("Sigmoid", [gate], [f"{i}/sigmoid"])], [f"{i}/silu"])
+            down = add("MatMul", [add("Mul", [act, up], [f"{i}/inner"]), f"{i}.down"], [f"{i}/down"])
+            norm = add("SkipSimplifiedLayerNormalization", [x, down, ones], [f"{i}/next", "", "", f"{i}/out"], "com.microsoft", epsilon=EPSILON)
+            x = f"{i}/out"
+        add("MatMul", [norm, "head"], ["logits"])
+        data.close()
+        graph = h.make_graph(nodes, "llama", [h.make_tensor_value_info(*i) for i in inputs], [h.make_tensor_value_info(*o) for o in outputs], initializers)
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 21), h.make_opsetid("com.microsoft", 1)], ir_version=10), path)
+
+
+def torch_side(llama, context):
+    import torch
+    from torch.nn import functional as F
+    weights = {name: torch.from_numpy(a).cuda() for name, a in llama.weights()}
+    cos, sin = (torch.from_numpy(np.concatenate([a, a], -1)).cuda() for a in llama.rotations())
+    caches = torch.zeros(llama.layers, 2, 1, llama.kv, context, llama.head, dtype=torch.half, device="cuda")
+    ones = torch.ones(llama.width, dtype=torch.half, device="cuda")
+    columns = torch.arange(context, device="cuda")
+
+    def rotate(x, position):
+        a, b = x.chunk(2, -1)
+        return x * cos[position] + torch.cat([-b, a], -1) * sin[position]
+
+    torch._dynamo.mark_static_address(caches)  # a CUDA graph may write it
+
+    def logits(ids, position):
+        x = weights["embed"][ids]
+        mask = columns[None, :] <= position[:, None]
+        for i in range(llama.layers):
+            q, k, v = (F.rms_norm(x, (llama.width,), ones, EPSILON) @ weights[f"{i}.qkv"]).split([llama.width, llama.kv * llama.head, llama.kv * llama.head], -1)
+            q, k, v = (t.unflatten(-1, (-1, llama.head)).transpose(1, 2) for t in (q, k, v))
+            caches[i, 0].index_copy_(2, position, rotate(k, position))
+            caches[i, 1].index_copy_(2, position, v)
+            a = F.scaled_dot_product_attention(rotate(q, position), caches[i, 0], caches[i, 1], attn_mask=mask, enable_gqa=True)
+            x = x + a.transpose(1, 2).flatten(2) @ weights[f"{i}.o"]
+            n = F.rms_norm(x, (llama.width,), ones, EPSILON)
+            x = x + (F.silu(n @ weights[f"{i}.gate"]) * (n @ weights[f"{i}.up"])) @ weights[f"{i}.down"]
+        return F.rms_norm(x[:, -1], (llama.width,), ones, EPSILON) @ weights["head"]
+
+    return logits
+
+
+def torch_times(llama, prompt, new):
+    import torch
+    context = 256
+    while context < len(prompt) + new:
+        context *= 2
+    logits = torch_side(llama, context)
+    with torch.no_grad():
+        compiled = torch.compile(lambda ids, position: logits(ids, position).argmax(-1), mode="reduce-overhead", fullgraph=True, dynamic=False)
+        for turn in range(4):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            ids = compiled(torch.tensor([prompt], device="cuda"), torch.arange(len(prompt), device="cuda")).clone()
+            torch.cuda.synchronize()
+            first, tokens = time.perf_counter(), [ids]
+            position = torch.tensor([len(prompt)], device="cuda")
+            for _ in range(new - 1):
+                ids = compiled(ids[None], position).clone()
+                position += 1
+                tokens.append(ids)
+            torch.cuda.synchronize()
+            times = {"prefill_ms": 1e3 * (first - begin), "step_ms": 1e3 * (time.perf_counter() - first) / (new - 1)}
+
+        def score(ids):
+            with torch.no_grad():
+                return logits(torch.tensor([ids], device="cuda"), torch.arange(len(ids), device="cuda"))[0].float()
+
+        return times | {"tokens": torch.cat(tokens).tolist(), "score": score}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("kiln")
+    arguments.add_argument("--shape", default="16,2048,32,8,8192,128256")
+    arguments.add_argument("--prompt", type=int, default=512)
+    arguments.add_argument("--new", type=int, default=256)
+    arguments.add_argument("--device", default="cuda:0")
+    arguments.add_argument("--keep", help="folder for the model and the cache")
+    arguments.add_argument("--no-torch", action="store_true")
+    arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--per-kernel", action="store_true", help="print the slowest kernels of a step and of the prompt")
+    o = arguments.parse_args()
+    work = o.keep or tempfile.mkdtemp()
+    os.makedirs(work, exist_ok=True)
+    llama = Llama([int(n) for n in o.shape.split(",")], 4096 if o.prompt + o.new <= 4096 else o.prompt + o.new)
+    file = f"{work}/llama.kiln"
+    if not os.path.exists(file):
+        llama.save(f"{work}/llama.onnx")
+        begin = time.perf_counter()
+        subprocess.run([o.kiln, "compile", f"{work}/llama.onnx", "-o", file, "--quiet"], check=True)
+        print(f"compile {time.perf_counter() - begin:.1f} s", flush=True)
+    prompt = np.random.default_rng(7).integers(0, llama.vocabulary, o.prompt)
+    np.save(f"{work}/prompt.npy", prompt)
+
+    def ours(*more):
+        done = subprocess.run([o.kiln, *more, "--device", o.device, "--cache", f"{work}/cache", "--json"], capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(done.stderr[-600:])
+        return json.loads(done.stdout)
+
+    def generate():
+        return ours("generate", file, "--prompt-ids", f"{work}/prompt.npy", "--max-new-tokens", str(o.new))
+
+    def perf(sequence, past, *more):
+        return ours("perf", file, "--dim", "batch_size=1", "--dim", f"sequence_length={sequence}", "--dim", f"past_sequence_length={past}", "--dim", f"total_sequence_length={past + sequence}", *more)
+
+    cold = generate()
+    print(f"cold: first id after {cold['time_to_first_token_ms']:.0f} ms", flush=True)
+    theirs = None if o.no_torch else torch_times(llama, prompt.tolist(), o.new)
+    mine = [generate() for _ in range(o.turns)]
+    steps = [1e3 / g["tokens_per_second"] for g in mine]
+    prefill = {way: perf(o.prompt, 0, "--specialize", way, "-n", "20") for way in ("off", "eager")}
+    print({k: v for k, v in mine[-1].items() if k != "tokens"})
+    print(f"step ms {statistics.median(steps):.3f}; prompt ms", {way: round(p["p50_ms"], 3) for way, p in prefill.items()}, flush=True)
+    if theirs:
+        same = next((i for i, (a, b) in enumerate(zip(mine[-1]["tokens"], theirs["tokens"])) if a != b), o.new)
+        print(f"torch.compile: step ms {theirs['step_ms']:.3f}, prompt ms {theirs['prefill_ms']:.3f}; the first {same} ids are equal; decode {theirs['step_ms'] / statistics.median(steps):.2f} x", flush=True)
+        if same < o.new:
+            scores = theirs["score"](prompt.tolist() + mine[-1]["tokens"][:same])
+            a, b = mine[-1]["tokens"][same], theirs["tokens"][same]
+            print(f"  then we chose a logit of {scores[a]:.4f} and PyTorch one of {scores[b]:.4f}; the largest is {scores.max():.4f}, the deviation {scores.std():.4f}", flush=True)
+    if o.per_kernel:
+        for sequence, past, way in (1, o.prompt, "off"), (o.prompt, 0, "off"), (o.prompt, 0, "eager"):
+            p = perf(sequence, past, "--specialize", way, "--per-kernel", "-n", "10")
+            totals = {}
+            for k in p["per_kernel"]:
+                ms, launches = totals.get(k["symbol"], (0, 0))
+                totals[k["symbol"]] = ms + k["ms"], launches + k["launches"]
+            print(f"{sequence} ids after {past}, {way}: {p['p50_ms']:.3f} ms, {p['launches']} launches")
+            for symbol, (ms, launches) in sorted(totals.items(), key=lambda t: -t[1][0])[:14]:
+                print(f"  {ms:.4f} ms {launches:4} launches {symbol}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
