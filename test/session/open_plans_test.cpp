@@ -135,6 +135,26 @@ TEST_F(open_plans_test, a_series_goes_on_to_other_sizes) {
   EXPECT_TRUE(plans->move(*series, {{"seq", 64}}));
 }
 
+// Kernels of one batch beside kernels for all lengths. Tables of the latter still name the batch.
+TEST_F(open_plans_test, kernels_may_be_exact_for_some_dims) {
+  program p = source();
+  module& m = p.main();
+  value x = m.parameters()[0];
+  const value first = m.add(slice{{0, 0, 0}, {batch, 1, 24}, {1, 1, 1}}, {x});
+  std::vector<value> outputs = m.outputs();
+  outputs.push_back(
+      m.add(elementwise{scalar_function::tanh}, {m.add(dot{}, {m.add(reshape{{batch, 24}}, {first}), outputs[1]})}));
+  m.set_outputs(std::move(outputs), {"y", "w", "z"});
+  open(std::move(p));
+  jit_report report;
+  const program native = general_program(portable, *kernels, with->compiling(), &report, {{"batch", 3}});
+  EXPECT_EQ(native.symbols.at("batch").max, 3);
+  EXPECT_FALSE(report.kernels.empty());
+  plans.emplace(native.clone(), with->device(), with->planning());
+  for (std::int64_t s : {1, 5, 40}) compare({{"batch", 3}, {"seq", s}}, std::vector{random(f32({3, s, 24}), 5)});
+  EXPECT_FALSE(plans->at({{"batch", 2}, {"seq", 5}}));
+}
+
 // Launches of row kernels depend on the number of rows.
 TEST_F(open_plans_test, other_rows_need_another_plan) {
   open(source());
