@@ -1,6 +1,10 @@
 #include "session/general_program.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,16 +43,35 @@ void compile_static_kernels(program& p, const jit_options& options, jit_report* 
   }
 }
 
+// Kernels of which some dims are exact and others open. Row kernels of the host need no such form.
+void compile_partly_open_kernels(const program& bound, program& to, processor on, const jit_options& options,
+                                 jit_report* report) {
+  if (on != processor::gpu) return;
+  std::set<std::string> exact;
+  for (const module& m : bound.modules())
+    for (const instruction& i : m.instructions())
+      if (const auto* object = i.op().get_if<code_object>(); object && is_static(i)) exact.insert(object->payload);
+  open_kernels partly(bound, on, exact);
+  // A kernel that has no such form keeps the one for all sizes.
+  jit_report own = partly.finalize(options, [](const std::string&) {});
+  partly.use_in(to, nullptr);
+  if (!report) return;
+  std::ranges::move(own.kernels, std::back_inserter(report->kernels));
+  report->hits += own.hits, report->misses += own.misses, report->elapsed_ms += own.elapsed_ms;
+}
+
 }  // namespace
 
 program general_program(const program& portable, const ranged_kernels& kernels, const jit_options& options,
                         jit_report* report, const dim_bindings& exact) {
-  program result = exact.empty() ? portable.clone() : portable.bind(exact);
+  const std::optional<program> bound = exact.empty() ? std::nullopt : std::optional(portable.bind(exact));
+  program result = bound ? bound->clone() : portable.clone();
   // Tables of sizes name all dims.
   result.symbols = portable.symbols;
   result.guards = portable.guards;
   for (const auto& [name, value] : exact) result.symbols[name] = {value, value, {}};
   compile_static_kernels(result, options, report);
+  if (bound) compile_partly_open_kernels(*bound, result, kernels.on(), options, report);
   kernels.use_in(result);
   result.erase_unused_kernels();
   return result;

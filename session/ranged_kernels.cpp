@@ -6,7 +6,9 @@
 namespace kiln {
 
 ranged_kernels::ranged_kernels(const program& portable, processor on)
-    : rows_(portable), open_(portable, on, on == processor::cpu ? rows_.of_static_rows() : std::set<std::string>()) {
+    : on_(on),
+      rows_(portable),
+      open_(portable, on, on == processor::cpu ? rows_.of_static_rows() : std::set<std::string>()) {
   rows_.leave_out([&](const std::string& payload) { return on == processor::gpu || open_.contains(payload); });
 }
 

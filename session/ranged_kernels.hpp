@@ -14,6 +14,8 @@ class ranged_kernels {
   // `portable` is a program with open dims and must outlive this object.
   ranged_kernels(const program& portable, processor on);
 
+  processor on() const { return on_; }
+
   // Compiles the kernels that are missing for these sizes. Throws what compile_bytecode throws. `warn` is called for
   // each kernel that the compiler refuses.
   jit_report finalize(const dim_bindings& sizes, const jit_options& options,
@@ -25,6 +27,7 @@ class ranged_kernels {
   void use_in(program& open) const;
 
  private:
+  processor on_;
   row_kernels rows_;
   open_kernels open_;
 };

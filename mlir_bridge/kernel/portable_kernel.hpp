@@ -43,8 +43,9 @@ class portable_kernel {
   // Replaces symbolic dimensions by their values for these shapes, and infers every type of the kernel again. `outputs`
   // may be empty; they are needed if a symbol occurs in no input (a scalar broadcast to [batch, 64]). Throws
   // error{invalid_model} if the shapes do not match the kernel or leave a dimension open; the kernel is then partly
-  // changed and must be discarded. Afterwards every shape is static, with one exception: if the shapes equal the
-  // kernel's own open shapes, nothing is replaced, and code generation makes an open kernel (ir/native_kernel.hpp).
+  // changed and must be discarded. Afterwards every shape is static, with one exception: if some of the given dims
+  // are still symbolic, these stay, in terms of the kernel's symbols, and code generation makes an open kernel
+  // (ir/native_kernel.hpp).
   void specialize(std::span<const shape> inputs, std::span<const shape> outputs = {});
 
   std::string symbol() const;

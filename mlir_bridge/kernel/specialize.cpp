@@ -1,7 +1,8 @@
 // Replaces symbolic dimensions by numbers. Values come from three sources. If a dimension of an input or output is
 // given, the text of its expression has this value everywhere. Symbols and quotients that follow uniquely from such
 // dimensions determine all expressions over them. All other dimensions are inferred by the shape rules from the
-// operands. aot/kernels/fusion_module.cpp forms only kernels for which this is enough.
+// operands. aot/kernels/fusion_module.cpp forms only kernels for which this is enough. Dimensions that are given as
+// symbols stay open; a dimension that depends on them keeps those symbols only.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -33,9 +34,11 @@ std::optional<std::int64_t> solve(const dim& expression, const std::string& symb
 
 class dim_solver {
  public:
+  // Dims of `concrete` that are still symbolic say nothing.
   void learn(const shape& symbolic, const shape& concrete, std::string_view what) {
     if (symbolic.type != concrete.type || symbolic.rank() != concrete.rank()) mismatch(symbolic, concrete, what);
     for (std::size_t i = 0; i < symbolic.rank(); ++i) {
+      if (!concrete.dims[i].is_static()) continue;
       if (auto known = find(symbolic.dims[i])) {
         if (*known != concrete.dims[i].value()) mismatch(symbolic, concrete, what);
       } else {
@@ -58,7 +61,7 @@ class dim_solver {
     shape result{symbolic.type, {}};
     for (const dim& d : symbolic.dims) {
       auto known = find(d);
-      result.dims.push_back(known ? dim(*known) : d);
+      result.dims.push_back(known ? dim(*known) : reduced(d));
     }
     return result;
   }
@@ -146,26 +149,29 @@ void learn_all(dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::spa
   if (symbolic.size() != concrete.size())
     throw error(error_kind::invalid_model, "the kernel has " + std::to_string(symbolic.size()) + " " + what + "s, " +
                                                std::to_string(concrete.size()) + " were given");
-  for (std::size_t i = 0; i < concrete.size(); ++i) {
-    if (!concrete[i].is_static())
-      throw error(error_kind::invalid_model,
-                  what + " " + std::to_string(i) + " is " + concrete[i].str() + ": still symbolic");
+  for (std::size_t i = 0; i < concrete.size(); ++i)
     solver.learn(dialect::to_shape(symbolic[i]), concrete[i], what + " " + std::to_string(i));
-  }
+}
+
+// What is given as symbols must be what the kernel has there.
+void check_symbols(const dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::span<const shape> given) {
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (const shape declared = dialect::to_shape(symbolic[i]); solver.apply(declared) != given[i])
+      solver.mismatch(declared, given[i], "input " + std::to_string(i));
 }
 
 void set_types(mlir::ValueRange values, std::span<const shape> types) {
   for (auto [v, type] : llvm::zip(values, types)) v.setType(dialect::to_mlir_type(v.getContext(), type));
 }
 
-void retype(mlir::Operation& op, dim_solver& solver) {
+void retype(mlir::Operation& op, dim_solver& solver, bool open) {
   std::vector<shape> declared = dialect::to_shapes(op.getResultTypes()), wanted;
   for (const shape& type : declared) wanted.push_back(solver.apply(type));
   // Fields that hold dims are taken from `wanted`. If one of them is still open, the inferred dims that depend on it
   // are open, too.
   std::vector<shape> inferred = dialect::to_operation(&op, wanted).infer(dialect::to_shapes(op.getOperandTypes()));
   for (std::size_t i = 0; i < declared.size(); ++i) {
-    if (!inferred[i].is_static())
+    if (!inferred[i].is_static() && !open)
       throw error(error_kind::invalid_model, "the shapes leave " + inferred[i].str() + " (" +
                                                  op.getName().getStringRef().str() +
                                                  ") open: no input or output says what it is");
@@ -183,11 +189,12 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   dim_solver solver;
   learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");
+  if (open) check_symbols(solver, kernel.getArgumentTypes(), inputs);
 
   mlir::Block& body = kernel.getBody().front();
   set_types(body.getArguments(), inputs);
   for (mlir::Operation& op : body.without_terminator())
-    if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver);
+    if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver, open);
   kernel.setFunctionType(
       mlir::FunctionType::get(kernel.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   if (auto result = output_shapes();

@@ -191,6 +191,14 @@ def attention(m):
     m.output(m.op("MatMul", m.op("Softmax", m.op("Add", scores, m.input("mask", ["batch", 1, 1, "keys"])), axis=-1), v))
 
 
+# A step of a decoder with a known batch.
+@case("f16", {"keys": 1}, {"keys": 33}, {"keys": 200})
+def attention_of_a_step(m):
+    q, k, v = m.input("q", [1, 4, 1, 64]), m.input("k", [1, 4, "keys", 64]), m.input("v", [1, 4, "keys", 64])
+    scores = m.op("Mul", m.op("MatMul", q, m.op("Transpose", k, perm=[0, 1, 3, 2])), m.weight([1], 1.0))
+    m.output(m.op("MatMul", m.op("Softmax", m.op("Add", scores, m.input("mask", [1, 1, 1, "keys"])), axis=-1), v))
+
+
 # --- images
 
 @case("f32 f16", {"n": 2, "h": 7, "w": 5}, {"n": 1, "h": 12, "w": 13}, {"n": 1, "h": 3, "w": 3})

@@ -93,6 +93,23 @@ TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
   }
 }
 
+// With a known batch and queries, 16-bit types stay on matrix instructions, in one launch with a fixed grid.
+TEST(gpu_open, attention_of_known_queries_over_an_open_past) {
+  const shape q = of(f16, {1, 8, 1, 64}), k = of(f16, {1, 2, dim::symbol("past"), 64});
+  const auto fusion = one({q, k, k}, attention{.scale = 0.125});
+  for (const target_row& target : gpu_targets()) {
+    SCOPED_TRACE(target.name);
+    const native_kernel kernel = finalize_for(*fusion, target);
+    EXPECT_FALSE(kernel.sizes.empty());
+    if (kernel.launches.size() != 1) continue;  // without such instructions: few queries
+    EXPECT_FALSE(kernel.launches[0].open_grid);
+    EXPECT_EQ(kernel.launches[0].statistics.spills, 0);
+  }
+  const std::vector<target_row> rows = gpu_targets();
+  const auto row = [&](std::string_view name) { return *std::ranges::find(rows, name, &target_row::name); };
+  for (const char* name : {"sm_80", "sm_90"}) EXPECT_EQ(finalize_for(*fusion, row(name)).launches.size(), 1u) << name;
+}
+
 TEST(gpu_open, products_of_few_rows_have_a_stage_of_their_own) {
   for (element_type type : {f16, f32}) {
     const auto fusion = one({of(type, {batch, 64}), of(type, {64, 1000})}, dot{});

@@ -61,9 +61,21 @@ TEST(specialize, a_specialized_kernel_may_be_specialized_again_to_the_same) {
   EXPECT_THROW(kernel.specialize(shapes({{4, 5}, {7, 5}, {7}})), error);
 }
 
+// Symbols that are not given stay, in terms of the kernel's.
+TEST(specialize, some_dims_may_stay_open) {
+  const shape batch_of_five = parsed(*symbolic_dot_fusion()).input_shapes()[0];
+  const dim batch = batch_of_five.dims[0];
+  portable_kernel kernel = parsed(*symbolic_dot_fusion());
+  kernel.specialize(shapes({{batch, 5}, {7, 5}, {7}}));
+  EXPECT_EQ(kernel.input_shapes(), shapes({{batch, 5}, {7, 5}, {7}}));
+  EXPECT_EQ(kernel.output_shapes(), shapes({{batch, 7}, {batch, 7}}));
+  kernel.specialize(shapes({{3, 5}, {7, 5}, {7}}));
+  EXPECT_EQ(kernel.output_shapes(), shapes({{3, 7}, {3, 7}}));
+}
+
 TEST(specialize, shapes_that_do_not_fit) {
   for (const auto& wrong : {shapes({{3, 6}, {7, 5}, {7}}), shapes({{3, 5}, {7, 5}, {8}}), shapes({{3, 5}, {7, 5}}),
-                            shapes({{3, 5, 1}, {7, 5}, {7}}), shapes({{dim::symbol("batch"), 5}, {7, 5}, {7}}),
+                            shapes({{3, 5, 1}, {7, 5}, {7}}), shapes({{dim::symbol("another"), 5}, {7, 5}, {7}}),
                             std::vector<shape>{{f16, {3, 5}}, {f32, {7, 5}}, {f32, {7}}}}) {
     try {
       parsed(*symbolic_dot_fusion()).specialize(wrong);

@@ -86,6 +86,8 @@ std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention
 // where that does not fit. "narrow" of the configuration, 0 or 1, overrules the choice, "waves" and "key_parts" how the
 // work is divided.
 bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem);
+// The same for an open number of keys. False where it does not fit, or where the batch or the queries are open, too.
+bool emit_open_narrow_attention(kernel_emitter& e, const attention_problem& problem);
 std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention_problem& problem);
 // What both take: 16 rows at a time. Null where the target has none for the type.
 const matrix_instruction* attention_instruction(const kernel_emitter& e, element_type type);

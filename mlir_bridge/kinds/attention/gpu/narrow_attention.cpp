@@ -51,15 +51,16 @@ class narrow_attention {
       row_ends.push_back(p.end_of_row(code, seen_rows.back()));
     }
     read_queries();
-    const std::int64_t block = lanes.group_keys, blocks = ceil_div(p.n.keys, block),
-                       of_part = ceil_div(blocks, split ? split->parts() : 1) * block, of_round = group.waves() * block;
-    Value first = code.mul(key_part, of_part), end = code.min(code.add(first, of_part), p.n.keys);
+    const std::int64_t block = lanes.group_keys, of_round = group.waves() * block,
+                       key_parts = split ? split->parts() : 1;
+    const dim blocks = (p.keys + block - 1) / block, of_part = (blocks + key_parts - 1) / key_parts * block;
+    Value first = e.mul(key_part, of_part), end = e.min(e.add(first, of_part), p.keys);
     // Skip keys that no row of the tile sees.
     if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
       end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
     Value own = code.add(first, code.mul(group.wave(), block));
     // The keys of the next block are loaded while the values of this one are.
-    const bool ahead = of_part > of_round;
+    const bool ahead = !of_part.is_static() || of_part.value() > of_round;
     values state = initial_state();
     const std::size_t own_state = state.size();
     if (ahead) {
@@ -85,6 +86,7 @@ class narrow_attention {
   // Sets of `chunk` tiles of the result.
   std::int64_t sets() const { return p.n.value_depth / (chunk * lanes.key_tile); }
   std::int64_t key_tiles() const { return lanes.tiles_of_group; }
+  bool ragged() const { return !p.keys.is_static() || p.keys.value() % lanes.group_keys; }
 
   // The state: the maximum score and the sum of weights for each part, then the sums of the result.
   values initial_state() {
@@ -122,7 +124,7 @@ class narrow_attention {
       for (std::int64_t g = 0; g < depth_groups(); ++g) {
         Value j = code.add(first_key, code.add(row_of_map(), t * lanes.key_tile)),
               depth = code.mul(code.add(chunk_of_map(), g * map.chunks), chunk);
-        result.push_back(chunk_of(e, p.key, p.of_key(at, code.min(j, p.n.keys - 1), depth, chunk, chunk), {}));
+        result.push_back(chunk_of(e, p.key, p.of_key(at, e.min(j, p.keys - 1), depth, chunk, chunk), {}));
       }
     return result;
   }
@@ -135,8 +137,8 @@ class narrow_attention {
       Value depth = code.mul(code.add(row_of_map(), s * lanes.key_tile), chunk);
       for (std::int64_t k = 0; k < chunk; ++k) {
         Value j = code.add(first_key, code.add(code.mul(chunk_of_map(), lanes.key_of_lane_group), lanes.key(0, k)));
-        Value inside = p.n.keys % lanes.group_keys ? code.less(j, code.constant(p.n.keys)) : Value();
-        result.push_back(chunk_of(e, p.value_, p.of_value(at, code.min(j, p.n.keys - 1), depth, chunk, chunk), inside));
+        Value inside = ragged() ? code.less(j, e.size(p.keys)) : Value();
+        result.push_back(chunk_of(e, p.value_, p.of_value(at, e.min(j, p.keys - 1), depth, chunk, chunk), inside));
       }
     }
     return result;
@@ -166,7 +168,7 @@ class narrow_attention {
                  std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     values following = next ? read_keys(next) : values();
 
-    const bool masked = p.op.causal || p.n.keys % lanes.group_keys;
+    const bool masked = p.op.causal || ragged();
     const std::int64_t run = lanes.run();
     values factors(static_cast<std::size_t>(lanes.row_parts), code.number(code.builder.getF32Type(), 1)), weights;
     for (std::size_t part = 0; part < parts(); ++part) {
@@ -299,6 +301,15 @@ std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention
       result.push_back({configuration, cost_of(e, p, lanes, *shape)});
     }
   return result;
+}
+
+bool emit_open_narrow_attention(kernel_emitter& e, const attention_problem& problem) {
+  // Parts are chosen for a long past: with a short one, some workgroups have nothing to do.
+  constexpr std::int64_t long_past = 4096;
+  if (!problem.batch.is_static() || !problem.queries.is_static()) return false;
+  attention_problem chosen = problem;
+  chosen.n.keys = long_past;
+  return emit_narrow_attention(e, chosen);
 }
 
 bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem) {

@@ -174,6 +174,7 @@ bool opens_attention(const instruction& anchor) {
 
 void emit_open_attention(kernel_emitter& e) {
   attention_problem problem(e);
+  if (emit_open_narrow_attention(e, problem)) return;
   const dim few = problem.is_open() ? is_few(problem.queries) : dim(0), many = 1 - few;
   if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
   if (!(few == dim(0))) emit_few_queries(problem);
