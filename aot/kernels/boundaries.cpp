@@ -31,6 +31,9 @@ void each_source(const partition& parts, const instruction& member, const std::f
 std::string_view reason_of(const module& m, value v, const instruction& reader, const instruction& anchor_or_first) {
   const instruction& writer = *v.producer;
   if (is_anchor(reader)) {
+    for (std::size_t k = 0; k < reader.inputs().size(); ++k)
+      if (reads_channels(reader, k) && reader.inputs()[k].producer->inputs()[0] == v)
+        return "a kernel has one anchor; the reader reads some channels where they are, without a copy";
     if (is_anchor(anchor_or_first)) return "each of them is the anchor of a kernel, which has one";
     for (std::size_t k = 0; k < reader.inputs().size(); ++k)
       if (reader.inputs()[k] == v && operand_reads(reader.op(), k) == 0)

@@ -278,6 +278,9 @@ class partitioner {
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
+      } else if (reads_channels(i, k) && of(v.producer->inputs()[0]).fusion != none) {
+        // The image is the result of an anchor's kernel, so it is in memory.
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else if (const auto whole = viewed(v); whole && reads_views(i.op(), k, whole->producer->op())) {
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else {

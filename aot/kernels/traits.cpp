@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "ir/channel_range.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/ops/cache_update.hpp"
@@ -93,6 +95,35 @@ bool reads_views(const operation& anchor, std::size_t index, const operation& wh
   if (!anchor.is<attention>()) return false;
   // Keys of a cache are read where they are. Other keys are worth a dense copy.
   return index == 2 || (index == 1 && whole.is<cache_update>());
+}
+
+namespace {
+
+// 16-bit and 8-bit convolutions with a window of one pixel are plain products. The matrix units of some GPUs take their
+// operands from dense rows only.
+bool is_narrow_product(const instruction& anchor) {
+  const auto* c = anchor.op().get_if<convolution>();
+  if (!c || storage_bits(anchor.inputs()[0].type().type) > 16) return false;
+  const std::vector<dim>& filter = anchor.inputs()[1].type().dims;
+  return std::ranges::all_of(filter.begin(), filter.end() - 2, [](const dim& d) { return d == dim(1); });
+}
+
+}  // namespace
+
+bool reads_channels(const instruction& anchor, std::size_t index) {
+  constexpr std::int64_t access_bytes = 16, transaction_bytes = 32;
+  if (index != 0 ||
+      !(anchor.op().is<convolution>() || anchor.op().is<transposed_convolution>() || anchor.op().is<pooling>()))
+    return false;
+  const value image = anchor.inputs()[0];
+  const auto first = first_of_channels(*image.producer);
+  if (!first || is_narrow_product(anchor)) return false;
+  const dim &part = image.type().dims.back(), &whole = image.producer->inputs()[0].type().dims.back();
+  if (!part.is_static() || !whole.is_static()) return false;
+  const std::int64_t bits = storage_bits(image.type().type);
+  auto alignment = [&](std::int64_t elements) { return std::gcd(elements * bits, access_bytes * 8); };
+  return part.value() * bits >= transaction_bytes * 8 &&
+         alignment(std::gcd(*first, whole.value())) >= alignment(part.value());
 }
 
 bool is_contraction(const operation& op) {

@@ -28,6 +28,10 @@ double operand_reads(const operation& anchor, std::size_t index);
 // memory, provided that the innermost axis stays contiguous. `whole` is the operation that computes this tensor.
 bool reads_views(const operation& anchor, std::size_t index, const operation& whole);
 
+// Returns true if operand `index` of an anchor over images may be a slice of the channels of an image in memory. Loads
+// must stay as aligned as those of a dense copy, and a pixel's part must be worth a transaction of memory.
+bool reads_channels(const instruction& anchor, std::size_t index);
+
 // True for contractions, including attention. They reuse each loaded element in registers. Their inner loops only
 // support epilogue operands that keep or broadcast indices: no concat, no gather, no transpose of the innermost axis.
 bool is_contraction(const operation& op);

@@ -47,6 +47,15 @@ def conv_residual(g):
     g.output(g.op("Relu", g.op("Add", conv(g, [1, 16, 9, 8], [16, 16, 3, 3], 1), g.input("r", [1, 16, 9, 8]))))
 
 
+@case("f16 f32", short=True)
+def conv_of_halves(g):
+    left, right = g.op("Split", conv(g, [1, 8, 9, 7], [64, 8, 1, 1]), axis=1, num_outputs=2, outputs=2)
+    y = g.op("Add", g.op("Conv", right, g.weight([32, 32, 3, 3], 0.2), pads=[1] * 4), right)
+    z = g.op("Conv", left, g.weight([32, 1, 3, 3], 0.2), pads=[1] * 4, group=32)
+    pooled = g.op("MaxPool", left, kernel_shape=[3, 3], pads=[1] * 4)
+    g.output(g.op("Concat", left, right, y, z, pooled, axis=1))
+
+
 @case("f16 f32")
 def conv_transposed(g):
     g.output(g.op("ConvTranspose", g.input("x", [1, 12, 7, 6]), g.weight([12, 10, 4, 4], 0.2), g.weight([10]), strides=[2, 2], pads=[1, 1, 1, 1]))

@@ -196,7 +196,7 @@ class contraction_emitter {
   // Adds the products of the tile to `sums`, over all steps or those of the current block.
   values sums_of(const column_segment& segment, Value panel, values sums) {
     const tile_shape shape{c.rows, segment.vectors, segment.lanes};
-    Value left_offset = code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group));
+    Value left_offset = code.add(code.add(code.mul(batch, c.left_batch), code.mul(group, c.left_group)), c.left_first);
     Value right_offset = code.add(code.mul(group, c.right_group),
                                   c.right_panel ? code.mul(panel, c.right_panel) : column_of(segment, panel));
     if (c.step_block) {

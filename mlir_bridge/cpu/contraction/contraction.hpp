@@ -70,7 +70,8 @@ struct contraction {
   // and the elements of `right` are lanes of four bytes.
   std::optional<byte_products> bytes = {};
 
-  buffer left;  // strides in elements
+  buffer left;                  // strides in elements
+  std::int64_t left_first = 0;  // element 0 of the left tensor in the buffer
   std::int64_t left_batch = 0, left_group = 0, left_step = 1;
   buffer right;
   std::int64_t right_group = 0, right_tap = 0, right_step = 0;

@@ -4,6 +4,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
@@ -45,7 +46,7 @@ void emit_pooling(kernel_emitter& e) {
   std::int64_t channels = in.back().value(), window = 1;
   for (std::int64_t w : op.window) window *= w;
   // Windows overlap, so compute a prologue once.
-  if (!e.in_memory(input)) e.materialize(input);
+  materialize_channels(e, input);
   std::int64_t lanes = e.lanes_for(type, channels);
   std::int64_t vectors = vectors_abreast(channels, lanes), block = lanes * vectors;
   std::vector<dim> pixels(out.begin(), out.end() - 1);

@@ -4,6 +4,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/window.hpp"
@@ -43,7 +44,7 @@ void emit_pooling(kernel_emitter& e) {
     throw error(error_kind::unsupported, "pooling of bool images has no GPU code; convert the image to u8 first");
   if (e.anchor_result().type().elements() == 0) return;
   // Windows overlap, so compute a prologue once.
-  if (!e.in_memory(input)) e.materialize(input);
+  materialize_channels(e, input);
   std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::sizes(input).back().value());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);

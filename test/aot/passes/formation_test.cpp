@@ -191,6 +191,50 @@ TEST(formation, prologues_of_rows) {
   EXPECT_EQ(f.symbols, (names{"mul_add_softmax", "exp_reduce"}));
 }
 
+// The halves of a convolution's result are read where they are, with the pitch of the whole.
+TEST(formation, channels_of_a_convolution_are_not_copied) {
+  const auto half = [](builder& b, value x, std::int64_t first, std::int64_t count) {
+    std::vector<dim> lengths = x.type().dims;
+    lengths.back() = count;
+    return b.m.add(slice{{0, 0, 0, first}, lengths, {1, 1, 1, 1}}, {x});
+  };
+  auto f = form([&](builder& b) {
+    value y = b.f(relu, {conv(b, b.p("x", {1, 5, 7, 6}), 32, 1)});
+    value left = half(b, y, 0, 16), right = half(b, y, 16, 16);
+    value z = b.f(add, {conv(b, right, 16, 2), right});
+    convolution each{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 16, tensor_layout::channels_last};
+    value d = b.m.add(each, {left, b.w({3, 3, 1, 16}, 3)});
+    pooling largest{pooling_kind::max,           {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, false,
+                    tensor_layout::channels_last};
+    b.out({b.m.add(concat{3}, {left, right, z, d}), b.m.add(largest, {right})});
+  });
+  EXPECT_EQ(f.symbols, (names{"convolution_relu", "slice_convolution_slice_add", "slice_convolution",
+                              "map_slice_slice_concat", "slice_pooling"}));
+}
+
+TEST(formation, channels_are_copied_where_views_would_be_slow) {
+  const auto sliced = [](std::vector<std::int64_t> starts, std::vector<dim> lengths, std::int64_t whole) {
+    return form([&](builder& b) {
+             value y = conv(b, b.p("x", {1, 5, 7, 6}), whole, 1);
+             b.out({conv(b, b.m.add(slice{starts, lengths, {1, 1, 1, 1}}, {y}), 8, 2)});
+           })
+        .symbols;
+  };
+  const names copied{"convolution", "map_slice", "convolution"}, viewed{"convolution", "slice_convolution"};
+  EXPECT_EQ(sliced({0, 0, 0, 16}, {1, 5, 7, 16}, 32), viewed);
+  EXPECT_EQ(sliced({0, 0, 0, 3}, {1, 5, 7, 16}, 32), copied);   // not aligned
+  EXPECT_EQ(sliced({0, 0, 0, 16}, {1, 5, 7, 16}, 33), copied);  // no pixel but the first is aligned
+  EXPECT_EQ(sliced({0, 0, 0, 16}, {1, 5, 7, 4}, 32), copied);   // too little of a pixel
+  EXPECT_EQ(sliced({0, 1, 0, 0}, {1, 4, 7, 32}, 32), copied);   // not all pixels
+  EXPECT_EQ(sliced({0, 0, 0, 5}, {1, 5, 7, 13}, 33), viewed);   // a copy would not be aligned either
+  // An image that is computed is not in memory before the slice.
+  auto f = form([](builder& b) {
+    value y = b.f(add, {b.p("x", {1, 5, 7, 32}), b.p("y", {1, 5, 7, 32})});
+    b.out({conv(b, b.m.add(slice{{0, 0, 0, 16}, {1, 5, 7, 16}, {1, 1, 1, 1}}, {y}), 8, 2)});
+  });
+  EXPECT_EQ(f.symbols, (names{"map_add_slice", "convolution"}));
+}
+
 TEST(formation, expensive_functions_are_not_evaluated_again_and_again) {
   auto f = form([](builder& b) {
     value x = b.p("x", {64, 512});

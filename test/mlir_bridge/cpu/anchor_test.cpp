@@ -153,6 +153,9 @@ TEST(anchor, pools_channels_last) {
   pooling dilated{pooling_kind::max, {3}, {1}, {2}, {2}, {2}, false, false, tensor_layout::channels_last};
   check(
       *fusion({f32({1, 11, 20})}, [&](module& m, in p) { return std::vector<value>{m.add(dilated, {neg(m, p[0])})}; }));
+  check(*fusion({f32({1, 11, 37})}, [&](module& m, in p) {
+    return std::vector<value>{m.add(dilated, {m.add(slice{{0, 0, 16}, {1, 11, 20}, {1, 1, 1}}, {p[0]})})};
+  }));
   pooling bytes{pooling_kind::max, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, false, false, tensor_layout::channels_last};
   check(*fusion({typed(element_type::u8, {1, 6, 6, 20})},
                 [&](module& m, in p) { return std::vector<value>{m.add(bytes, {p[0]})}; }));

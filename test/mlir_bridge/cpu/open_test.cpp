@@ -267,6 +267,28 @@ TEST(open_kernels, convolutions) {
   }
 }
 
+TEST(open_kernels, channels_of_a_larger_image) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  const std::vector<dim_bindings> sizes{{{"batch", 1}, {"height", 3}, {"width", 3}},
+                                        {{"batch", 2}, {"height", 7}, {"width", 19}}};
+  const auto part = [&](module& m, value image) {
+    return m.add(slice{{0, 0, 0, 8}, {batch, height, width, 20}, {1, 1, 1, 1}}, {image});
+  };
+  for (std::int64_t groups : {1, 2, 20})
+    check_open(
+        {f32({batch, height, width, 40}), f32({3, 3, 20 / groups, 40})},
+        [&](module& m, const arguments& in) {
+          const convolution op{{1, 2}, {1, 1}, {1, 1}, {1, 1}, groups, tensor_layout::channels_last};
+          return arguments{m.add(op, {part(m, in[0]), in[1]})};
+        },
+        sizes, 0.5, tolerance{1e-4, 1e-5});
+  const pooling op{pooling_kind::max,           {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, false,
+                   tensor_layout::channels_last};
+  check_open(
+      {f32({batch, height, width, 40})},
+      [&](module& m, const arguments& in) { return arguments{m.add(op, {part(m, in[0])})}; }, sizes);
+}
+
 TEST(open_kernels, pooling) {
   const dim height = dim::symbol("height"), width = dim::symbol("width");
   for (pooling_kind kind : {pooling_kind::max, pooling_kind::average})

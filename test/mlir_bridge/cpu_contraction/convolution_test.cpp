@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fusions.hpp"
 #include "harness.hpp"
 
@@ -66,6 +68,13 @@ TEST_P(ContractionConvolution, Sigmoid) {
       *convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid),
       1e-6);
 }
+// Channels in the middle of a larger image, read where they are or copied together with the border.
+TEST_P(ContractionConvolution, SomeChannels) {
+  const convolution_case& of = GetParam();
+  expect_matches(*channels_fusion(of.image, 16, 8, of.weights, of.op), 1e-6);
+  expect_matches(*channels_fusion(of.image, 0, 5, of.weights, of.op, element_type::f32, epilogue::bias_relu), 1e-6);
+  expect_matches(*channels_fusion(of.image, 3, 0, of.weights, of.op, element_type::f16), 2e-3);
+}
 
 INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolution_cases),
                          [](const auto& info) { return info.param.name; });
@@ -77,6 +86,17 @@ TEST(ContractionConvolutionTypes, All) {
   const convolution depthwise{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 13};
   expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::f64), 1e-14);
   expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::bf16), 1e-2);
+}
+
+TEST(ContractionConvolutionTypes, ChannelsAreReadWhereTheyAre) {
+  const convolution same{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, depthwise{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 16};
+  for (const target_row& row : rows_here())
+    for (const auto& m : {channels_fusion({1, 14, 14, 16}, 16, 0, {3, 3, 16, 64}, same),
+                          channels_fusion({1, 14, 14, 16}, 16, 0, {3, 3, 1, 16}, depthwise)}) {
+      const native_kernel kernel = compile_fusion(*m, row);
+      // One launch besides the packing of weights: no copy of the image.
+      EXPECT_EQ(std::ranges::count(kernel.launches, false, &launch::prepare), 1);
+    }
 }
 
 TEST(ContractionConvolutionTiles, Configured) {

@@ -70,4 +70,20 @@ std::unique_ptr<module> convolution_fusion(const dims_of& image, const dims_of& 
   return m;
 }
 
+// The same with an image of which `before` channels precede the convolution's and `after` follow them.
+template <class Convolution>
+std::unique_ptr<module> channels_fusion(const dims_of& image, std::int64_t before, std::int64_t after,
+                                        const dims_of& weights, Convolution op, element_type type = element_type::f32,
+                                        epilogue kind = epilogue::none) {
+  auto m = std::make_unique<module>("kernel");
+  op.layout = tensor_layout::channels_last;
+  dims_of whole = image, starts(image.size(), 0);
+  whole.back() += before + after;
+  starts.back() = before;
+  value x = m->add_parameter("x", shape_of(type, whole)), w = m->add_parameter("w", shape_of(type, weights));
+  value part = m->add(slice{starts, {image.begin(), image.end()}, dims_of(image.size(), 1)}, {x});
+  finish(*m, m->add(op, {part, w}), kind);
+  return m;
+}
+
 }  // namespace kiln::test

@@ -73,6 +73,23 @@ TEST(contraction, convolutions_on_every_gpu) {
   check_all_targets(*convolution_fusion({1, 7, 7, 16}, {3, 3, 4, 16}, transposed(1, 2), f32));
 }
 
+TEST(contraction, channels_of_a_larger_image_on_every_gpu) {
+  for (element_type type : {f16, f32, i8}) {
+    const auto same = channels_fusion({1, 14, 14, 32}, 32, 64, {3, 3, 32, 96}, convolved(2, 1, 1), type);
+    const auto depthwise = channels_fusion({1, 14, 14, 32}, 32, 0, {3, 3, 1, 32}, convolved(2, 1, 1, 32), type);
+    check_all_targets(*same);
+    check_all_targets(*depthwise);
+    check_all_targets(*channels_fusion({2, 9, 9, 8}, 3, 2, {3, 3, 8, 20}, convolved(2, 2, 1), type));
+    check_all_targets(*channels_fusion({2, 9, 9, 16}, 16, 0, {1, 1, 16, 24}, convolved(2, 1, 0), type));
+    for (const char* target : {"gfx942", "gfx1100", "sm_90"})
+      for (const auto* fusion : {same.get(), depthwise.get()}) {
+        const native_kernel kernel = finalized(*fusion, target);
+        EXPECT_EQ(std::ranges::count(kernel.launches, false, &launch::prepare), 1) << target;
+      }
+  }
+  check_all_targets(*channels_fusion({1, 7, 7, 16}, 16, 16, {3, 3, 8, 16}, transposed(2), f16));
+}
+
 TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
   for (const target_row& target : gpu_targets())
     for (auto [type, result] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {i8, i32}}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/image.hpp"
@@ -39,15 +40,15 @@ class depthwise_emitter {
     for (std::size_t i = 0; i + 2 < in.size(); ++i)
       axes.push_back(
           convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
-    std::int64_t pitch = channels;
+    source = materialize_channels(e, image);
+    std::int64_t pitch = source.pitch();
     for (std::size_t i = axes.size(); i-- > 0;) {
       axes[i].pitch = pitch;
       pitch *= axes[i].in;
     }
     image_size = pitch;
-    source = e.materialize(image);
     filter_source = e.materialize(weights);
-    accumulation = accumulation_type(source.type);
+    accumulation = accumulation_type(source.memory.type);
   }
 
   void emit() {
@@ -80,7 +81,7 @@ class depthwise_emitter {
     std::vector<std::int64_t> dims = lines;
     dims.push_back(panels);
     e.begin_stage("depthwise", grid);
-    image_pointer = e.pointer(source);
+    image_pointer = e.pointer(source.memory);
     filter_pointer = e.pointer(filter_source);
     std::vector<std::pair<tile_writer, tile_writer>> writers;
     for (const column_segment& segment : segments) {
@@ -124,7 +125,7 @@ class depthwise_emitter {
 
   void emit_tile(const tile_shape& shape, tile_writer& writer, Value x, Value column, bool clip) {
     outputs.back() = x;
-    values sums = reduce(0, shape, code.mul(batch, image_size), code.constant(0), column, clip,
+    values sums = reduce(0, shape, code.add(code.mul(batch, image_size), source.first), code.constant(0), column, clip,
                          zero_tile(code, shape, accumulation));
     tile_place place{.valid_rows = code.constant(shape.rows), .rows_always_full = true, .column = column};
     place.locate = [&](Value row) {
@@ -165,7 +166,7 @@ class depthwise_emitter {
   Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
 
   values multiply(const tile_shape& shape, Value offset, Value window, Value column, values sums) {
-    const std::int64_t pixel = axes.back().stride * channels;
+    const std::int64_t pixel = axes.back().stride * axes.back().pitch;
     for (std::int64_t v = 0; v < shape.vectors; ++v) {
       Value feature = code.add(column, v * shape.lanes);
       Value weight = widen(
@@ -174,8 +175,8 @@ class depthwise_emitter {
           filter_source.type, accumulation);
       for (std::int64_t r = 0; r < shape.rows; ++r) {
         Value& sum = sums[static_cast<std::size_t>(r * shape.vectors + v)];
-        Value pixels =
-            widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.type, accumulation);
+        Value pixels = widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.memory.type,
+                             accumulation);
         sum = is_float(accumulation) ? code.fma(pixels, weight, sum) : code.add(code.mul(pixels, weight), sum);
       }
     }
@@ -184,17 +185,19 @@ class depthwise_emitter {
 
   // Loads the channels that `lanes` features from `feature` on are computed from.
   Value load_channels(Value offset, Value feature, std::int64_t lanes) {
-    if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.type, lanes);
-    if (lanes == 1) return code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.type, 1);
+    if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.memory.type, lanes);
+    if (lanes == 1)
+      return code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.memory.type, 1);
     Value each = code.div(code.add(code.splat(feature, lanes), code.lane_numbers(lanes)), multiplier);
-    return code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.type);
+    return code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.memory.type);
   }
 
   kernel_emitter& e;
   code_builder& code;
   std::int64_t batches, channels, features, multiplier, image_size;
   std::vector<contraction_axis> axes;
-  buffer source, filter_source;
+  channel_view source;
+  buffer filter_source;
   element_type accumulation;
   Value image_pointer, filter_pointer, batch;
   values outputs;

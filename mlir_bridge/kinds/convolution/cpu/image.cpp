@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::cpu {
@@ -139,10 +140,12 @@ void set_image(kernel_emitter& e, contraction& c, value image) {
   }
   c.left_step = c.bytes ? bytes_of_lane : 1;
   const channel_room room{.groups = c.groups, .channels = dims.back() / c.groups, .room = c.steps * c.left_step};
-  c.left = border || stored != wanted || room.room != room.channels
-               ? copy_with_border(e, image, before, after, wanted, room)
-               : e.materialize(image);
-  std::int64_t pitch = room.groups * room.room;
+  const bool copied = border || stored != wanted || room.room != room.channels;
+  const channel_view left =
+      copied ? channel_view{copy_with_border(e, image, before, after, wanted, room)} : materialize_channels(e, image);
+  c.left = left.memory;
+  c.left_first = left.first;
+  std::int64_t pitch = left.pitch();
   for (std::size_t i = c.axes.size(); i-- > 0;) {
     c.axes[i].pitch = pitch;
     pitch *= c.axes[i].in;

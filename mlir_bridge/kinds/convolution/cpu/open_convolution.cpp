@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
@@ -41,7 +42,7 @@ class open_convolution {
   }
 
   void emit() {
-    image_at = e.materialize(image);
+    image_at = materialize_channels(e, image);
     if (channels == 1 && columns == 1 && op.groups > 1) return emit_depthwise();
     const open_panels right(e,
                             {weights,
@@ -112,13 +113,14 @@ class open_convolution {
           code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, place, e.size(in[i])).getResult();
       inside = inside ? code.make<mlir::arith::AndIOp>(inside, here).getResult() : here;
     }
-    at.push_back(first_channel);
-    const Value address = code.address(e.pointer(image_at), offset_in(e, image_at, at), image_at.type);
+    at.push_back(code.add(first_channel, image_at.first));
+    const buffer& memory = image_at.memory;
+    const Value address = code.address(e.pointer(memory), offset_in(e, memory, at), memory.type);
     return inside ? code.select(inside, address, zeros()) : address;
   }
   Value zeros() {
     const std::int64_t count = channels == 1 ? op.groups : channels;
-    return e.table(image_at.type, std::vector<double>(static_cast<std::size_t>(count), 0.0));
+    return e.table(image_at.memory.type, std::vector<double>(static_cast<std::size_t>(count), 0.0));
   }
 
   void emit_tile(const open_panels& right, Value batch, Value group, Value first, Value panel,
@@ -130,7 +132,7 @@ class open_convolution {
     const values sums = code.loop(code.constant(0), code.constant(taps), 1, zero_tile(code, tile, accumulation),
                                   [&](Value tap, std::span<const Value> so_far) {
                                     const values digits = code.delinearize(tap, window);
-                                    open_left left{image_at.type, {}, code.constant(1)};
+                                    open_left left{image_at.memory.type, {}, code.constant(1)};
                                     for (const values& position : outputs)
                                       left.rows.push_back(tap_address(batch, position, digits, first_channel));
                                     open_right of_tap = panel_at;
@@ -184,8 +186,8 @@ class open_convolution {
             values next;
             for (std::size_t i = 0; i < outputs.size(); ++i) {
               const Value from = tap_address(batch, outputs[i], digits, code.constant(0));
-              const Value x =
-                  widen(code, code.load(from, part.first, image_at.type, part.lanes), image_at.type, accumulation);
+              const element_type stored = image_at.memory.type;
+              const Value x = widen(code, code.load(from, part.first, stored, part.lanes), stored, accumulation);
               next.push_back(is_float(accumulation) ? code.fma(x, weight, so_far[i])
                                                     : code.add(code.mul(x, weight), so_far[i]));
             }
@@ -214,7 +216,7 @@ class open_convolution {
   // Of one group.
   std::int64_t taps = 1, channels = 1, columns = 1;
   dim pixels;
-  buffer image_at;
+  channel_view image_at;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/window.hpp"
@@ -47,7 +48,7 @@ bool emit_depthwise(kernel_emitter& e) {
                      results_each = kernel_emitter::sizes(e.anchor_result()).back().value();
   if (e.anchor_result().type().elements() == 0) return true;
   // Windows overlap, so compute prologues once.
-  if (!e.in_memory(image)) e.materialize(image);
+  materialize_channels(e, image);
   if (!e.in_memory(weights)) e.materialize(weights);
   std::int64_t multiplier = results_each / channels;
   std::int64_t lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? results_each : multiplier);
