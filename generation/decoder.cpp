@@ -51,7 +51,7 @@ void check_pair(const decoder_step& first, const decoder_step& later) {
 
 }  // namespace
 
-decoder::decoder(const decoder_models& models, std::int64_t context)
+decoder::decoder(const decoder_models& models, std::int64_t context, std::int64_t chunk)
     : last_(std::make_unique<decoder_step>(*models.decoder)), encoder_(models.encoder) {
   if (models.first) {
     first_ = std::make_unique<decoder_step>(*models.first);
@@ -72,6 +72,7 @@ decoder::decoder(const decoder_models& models, std::int64_t context)
                     fmt::format("input '{}': no output of this model continues it; give the folder that holds the "
                                 "decoder for the first step too",
                                 module::parameter_name(last_->model().main().parameters()[*s.input])));
+  if (!first_) chunk_ = static_cast<std::size_t>(chunk > 0 ? chunk : last_->chunk().value_or(0));
   context_ = last_->positions();
   if (context > 0) context_ = context_ ? std::min(*context_, context) : context;
 }
@@ -95,7 +96,9 @@ void decoder::check_padded_answer(const id_rows& rows, std::span<const float> lo
   const auto shortest = std::ranges::min_element(rows, {}, &std::vector<std::int64_t>::size);
   const auto width = static_cast<std::size_t>(vocabulary());
   const auto padded = logits.subspan(static_cast<std::size_t>(shortest - rows.begin()) * width, width);
-  step_ids alone{1, static_cast<std::int64_t>(shortest->size()), 0, *shortest, {}, {}};
+  step_ids alone;
+  alone.sequence = static_cast<std::int64_t>(shortest->size());
+  alone.tokens = *shortest;
   alone.mask.assign(shortest->size(), 1);
   alone.positions.resize(shortest->size());
   std::iota(alone.positions.begin(), alone.positions.end(), std::int64_t{0});
@@ -155,8 +158,9 @@ void decoder::check(const id_rows& rows) const {
                 fmt::format("{} prompts: the encoder has read {}", rows.size(), encoded_->type.dims[0].value()));
 }
 
-step_ids decoder::step_of(const id_rows& rows) const {
+step_ids decoder::step_of(const id_rows& rows, std::int64_t expected) const {
   step_ids ids;
+  ids.expected = expected;
   ids.batch = static_cast<std::int64_t>(rows.size());
   ids.sequence = static_cast<std::int64_t>(rows[0].size());
   ids.past = past_;
@@ -175,7 +179,7 @@ step_ids decoder::step_of(const id_rows& rows) const {
   return ids;
 }
 
-std::vector<float> decoder::run(const id_rows& rows) {
+std::vector<float> decoder::run(const id_rows& rows, std::int64_t expected) {
   decoder_step& step = past_ == 0 && first_ ? *first_ : *last_;
   const encoded_prompt* encoded = encoded_ ? &*encoded_ : nullptr;
   std::vector<float> logits;
@@ -188,7 +192,7 @@ std::vector<float> decoder::run(const id_rows& rows) {
     past_ = past;
     logits = step.run(ids, state_, encoded);
   } else {
-    logits = step.run(step_of(rows), state_, encoded);
+    logits = step.run(step_of(rows, expected), state_, encoded);
   }
   past_ += static_cast<std::int64_t>(rows[0].size());
   for (std::size_t r = 0; r < rows.size(); ++r) history_[r].insert(history_[r].end(), rows[r].begin(), rows[r].end());
@@ -215,6 +219,23 @@ std::vector<float> decoder::append(const id_rows& rows) {
   }
 }
 
+// Many ids are given in chunks of a length for which there may be kernels. Room for all of them, and for the next id,
+// is made at once.
+template <class Run>
+void decoder::in_parts(const id_rows& rows, Run&& run) {
+  const std::size_t length = rows[0].size();
+  const std::int64_t expected = past_ + static_cast<std::int64_t>(length) + 1;
+  if (chunk_ == 0 || length < chunk_) return run(rows, 0, true);
+  for (std::size_t begin = 0; begin < length; begin += chunk_) {
+    const std::size_t end = std::min(begin + chunk_, length);
+    id_rows part;
+    for (const auto& row : rows)
+      part.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(begin),
+                        row.begin() + static_cast<std::ptrdiff_t>(end));
+    run(part, expected, end == length);
+  }
+}
+
 std::vector<float> decoder::run_padded(const id_rows& rows) {
   const std::size_t length = longest(rows);
   id_rows padded = rows;
@@ -226,7 +247,11 @@ std::vector<float> decoder::run_padded(const id_rows& rows) {
     masks_[r].insert(masks_[r].end(), missing, 0);
     masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
   }
-  if (!takes_one_by_one(length)) return run(padded);
+  if (!takes_one_by_one(length)) {
+    std::vector<float> logits;
+    in_parts(padded, [&](const id_rows& part, std::int64_t expected, bool) { logits = run(part, expected); });
+    return logits;
+  }
   std::vector<float> logits;
   for (std::size_t i = 0; i < length; ++i) {
     id_rows column;
@@ -250,12 +275,15 @@ void decoder::start_step(const id_rows& rows, bool after_last) {
     masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
   }
   try {
-    last_->start(step_of(rows), state_, encoded_ ? &*encoded_ : nullptr, after_last);
+    in_parts(rows, [&](const id_rows& part, std::int64_t expected, bool is_last) {
+      last_->start(step_of(part, expected), state_, encoded_ ? &*encoded_ : nullptr, after_last);
+      if (!is_last) last_->skip_answer();
+      past_ += static_cast<std::int64_t>(part[0].size());
+    });
   } catch (...) {
     masks_ = masks;
     throw;
   }
-  past_ += static_cast<std::int64_t>(rows[0].size());
 }
 
 void decoder::start(const id_rows& rows) {

@@ -21,9 +21,9 @@ struct decoder_models {
 
 class decoder {
  public:
-  // `context`: most ids of a sequence; 0: as many as the model takes. Throws error{unsupported} that names what cannot
-  // be matched.
-  explicit decoder(const decoder_models& models, std::int64_t context = 0);
+  // `context`: most ids of a sequence; 0: as many as the model takes. `chunk`: ids of a part of a long prompt; 0: as is
+  // best for the device. Throws error{unsupported} that names what cannot be matched.
+  explicit decoder(const decoder_models& models, std::int64_t context = 0, std::int64_t chunk = 0);
   ~decoder();
 
   bool has_encoder() const { return encoder_ != nullptr; }
@@ -72,10 +72,14 @@ class decoder {
   void check_padding(const id_rows& rows) const;
   void check_padded_answer(const id_rows& rows, std::span<const float> logits);
   bool takes_encoder_padding() const;
-  step_ids step_of(const id_rows& rows) const;
+  // `expected`: ids that the sequences will have soon.
+  step_ids step_of(const id_rows& rows, std::int64_t expected = 0) const;
+  // Rows of one length in the parts that are given to the model one after another, and what comes of each.
+  template <class Run>
+  void in_parts(const id_rows& rows, Run&& run);
   // Whether the model takes fewer ids at a time than these rows have.
   bool takes_one_by_one(std::size_t length) const;
-  std::vector<float> run(const id_rows& rows);
+  std::vector<float> run(const id_rows& rows, std::int64_t expected = 0);
   std::vector<float> run_padded(const id_rows& rows);
   void start_step(const id_rows& rows, bool after_last);
 
@@ -84,6 +88,7 @@ class decoder {
   encoder_ports encoder_ports_;
   std::optional<encoded_prompt> encoded_;
   std::optional<std::int64_t> context_;
+  std::size_t chunk_ = 0;  // 0: prompts are given in one part
   sequence_state state_;
   id_rows history_;  // all ids so far, with padding
   id_rows masks_;    // for each id, whether it counts

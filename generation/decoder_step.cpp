@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
@@ -161,7 +162,7 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
 }
 
 void decoder_step::give_caches_room(const step_ids& ids, sequence_state& state) {
-  const std::int64_t needed = ids.past + ids.sequence, room = room_for(needed);
+  const std::int64_t needed = std::max(ids.expected, ids.past + ids.sequence), room = room_for(needed);
   for (const state_port& s : ports_.states) {
     if (!s.in_place) continue;
     state_tensor& tensor = state.tensors[s.key];
@@ -188,11 +189,18 @@ void decoder_step::add_zeros(const std::vector<shape>& shapes, sequence_state& s
   }
 }
 
+std::optional<std::int64_t> decoder_step::chunk() const {
+  constexpr std::int64_t ids = 512;
+  const bool in_place = std::ranges::any_of(ports_.states, &state_port::in_place);
+  if (session_.resources().device().info().host_memory || !in_place || fixed_sequence()) return std::nullopt;
+  return ids;
+}
+
 // The largest sizes of steps like this one before there must be more room. Empty if there are none.
 dim_bindings decoder_step::room_of(const step_ids& ids, const state_types& states,
                                    const encoded_prompt* encoded) const {
   step_ids last = ids;
-  last.past = room_for(ids.past + ids.sequence) - ids.sequence;
+  last.past = room_for(std::max(ids.expected, ids.past + ids.sequence)) - ids.sequence;
   while (last.past > ids.past) {
     state_types grown = states;
     for (const state_port& s : ports_.states)
@@ -214,36 +222,43 @@ dim_bindings decoder_step::room_of(const step_ids& ids, const state_types& state
 // The length of a prompt seldom occurs twice, so a prompt gets no plan for other sizes.
 size_series* decoder_step::series_for(const step_ids& ids, const dim_bindings& sizes, const state_types& states,
                                       const encoded_prompt* encoded) {
-  if (series_ && series_->move_to(sizes)) {
-    ++served_;
-    return series_.get();
+  const bool is_chunk = ids.sequence == chunk();
+  step_plan& plan = is_chunk ? chunks_ : few_;
+  if (plan.series && plan.series->move_to(sizes)) {
+    ++plan.served;
+    return plan.series.get();
   }
-  if (ids.past == 0) return nullptr;
+  if (ids.past == 0 && !is_chunk) return nullptr;
   dim_bindings room = room_of(ids, states, encoded);
-  if (series_) {
-    patches_ += series_->runner().context().report().patches;
-    if (served_ == 1 && room == room_) unserved_ = room;
-    series_.reset();
+  if (plan.series) {
+    patches_ += plan.series->runner().context().report().patches;
+    if (plan.served == 1 && room == plan.room) plan.unserved = room;
+    plan.series.reset();
   }
-  if (room.empty() || room == unserved_) return nullptr;
-  room_ = std::move(room);
-  served_ = 1;
-  series_ = session_.series(sizes, room_, exact_of(ids, sizes));
-  if (!series_) unserved_ = room_;
-  return series_.get();
+  if (room.empty() || room == plan.unserved) return nullptr;
+  plan.room = std::move(room);
+  plan.served = 1;
+  const dim_bindings exact = exact_of(ids, sizes, plan.room);
+  plan.series = session_.series(sizes, plan.room, exact,
+                                is_chunk ? session::exact_kernels::ready : session::exact_kernels::compiled);
+  if (!plan.series) plan.unserved = plan.room;
+  return plan.series.get();
 }
 
 // Kernels of a GPU that serve all sizes are slower than those for one set of sizes, and steps of one id are many.
-dim_bindings decoder_step::exact_of(const step_ids& ids, const dim_bindings& sizes) const {
+dim_bindings decoder_step::exact_of(const step_ids& ids, const dim_bindings& sizes, const dim_bindings& room) const {
   dim_bindings exact;
-  if (session_.resources().device().info().host_memory || ids.sequence != 1) return exact;
+  if (session_.resources().device().info().host_memory || (ids.sequence != 1 && ids.sequence != chunk())) return exact;
   for (const auto& [name, value] : sizes)
-    if (name != cache_room && room_.at(name) == value) exact.emplace(name, value);
+    if (name != cache_room && room.at(name) == value) exact.emplace(name, value);
   return exact;
 }
 
 std::size_t decoder_step::patches() const {
-  return patches_ + (series_ ? series_->runner().context().report().patches : 0);
+  std::size_t sum = patches_;
+  for (const step_plan* plan : {&few_, &chunks_})
+    if (plan->series) sum += plan->series->runner().context().report().patches;
+  return sum;
 }
 
 std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, const shape& type, std::int64_t batch) {
@@ -305,8 +320,8 @@ std::vector<std::int64_t> decoder_step::answer() {
 }
 
 void decoder_step::finish() {
-  if (answered_ == started_) return;
   answered_ = started_;
+  if (!std::exchange(in_flight_, false)) return;
   session_.resources().device().synchronize(stream_.get());
 }
 
@@ -368,6 +383,7 @@ void decoder_step::enqueue(const step_ids& ids, sequence_state& state, const enc
     throw;
   }
   if (!logits) {
+    in_flight_ = true;
     if (!found.there) found.there = on.make_event();
     found.there->record(stream_.get());
   }

@@ -19,6 +19,7 @@ namespace kiln {
 // The ids of a step, row-major. Everything that the model does not take is ignored.
 struct step_ids {
   std::int64_t batch = 1, sequence = 1, past = 0;
+  std::int64_t expected = 0;            // ids that the sequences will have soon: caches get room for them at once
   std::vector<std::int64_t> tokens;     // [batch, sequence]
   std::vector<std::int64_t> mask;       // [batch, past + sequence]
   std::vector<std::int64_t> positions;  // [batch, sequence]
@@ -50,6 +51,8 @@ class decoder_step {
   // along the axis of the past. If the run fails, `state` stays as it was.
   std::vector<float> run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded);
 
+  // A long prompt should be given in parts of so many ids: there may be kernels for it. nullopt: in one part.
+  std::optional<std::int64_t> chunk() const;
   // Whether start() may be used: the program says which ids are the likeliest, and the device works while the host goes
   // on.
   bool runs_ahead() const;
@@ -58,6 +61,8 @@ class decoder_step {
   void start(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last);
   // Waits for the oldest step without an answer. Returns the likeliest next id of each row.
   std::vector<std::int64_t> answer();
+  // Forgets the answer of the last step; does not wait.
+  void skip_answer() { --started_; }
   // Waits for all steps and forgets their answers. Call it before the state of a started step is destroyed.
   void finish();
 
@@ -79,7 +84,7 @@ class decoder_step {
   // A plan for this step that serves later ones too, or null.
   size_series* series_for(const step_ids& ids, const dim_bindings& sizes, const state_types& states,
                           const encoded_prompt* encoded);
-  dim_bindings exact_of(const step_ids& ids, const dim_bindings& sizes) const;
+  dim_bindings exact_of(const step_ids& ids, const dim_bindings& sizes, const dim_bindings& room) const;
   dim_bindings room_of(const step_ids& ids, const state_types& states, const encoded_prompt* encoded) const;
   void upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded);
   // Enqueues a step and returns its plan. Only then the new states are those of `state`.
@@ -103,12 +108,17 @@ class decoder_step {
   };
   std::array<found_ids, 2> found_;
   std::size_t started_ = 0, answered_ = 0;
+  bool in_flight_ = false;
   std::unique_ptr<device_stream> aside_;  // for answers of a step while the next one runs
-  // The plan of the last steps, how many it has served, and the room where the last one served only one step.
-  std::unique_ptr<size_series> series_;
-  std::size_t served_ = 0;
-  std::optional<dim_bindings> unserved_;
-  dim_bindings room_;
+  // The plan of the last steps of one kind, how many it has served, and the room where the last one served one step
+  // only.
+  struct step_plan {
+    std::unique_ptr<size_series> series;
+    std::size_t served = 0;
+    std::optional<dim_bindings> unserved;
+    dim_bindings room;
+  };
+  step_plan few_, chunks_;
   std::size_t copied_bytes_ = 0, patches_ = 0;
   double planning_ms_ = 0;
 };

@@ -66,8 +66,9 @@ id_rows generate(decoder& model, const id_rows& prompts, const generation_option
     std::vector<std::int64_t> likeliest;
     if (ahead) {
       if (!started) model.start(next);
-      // After the first row has ended, its ids are no longer those that the device finds.
-      started = step + 1 < steps && std::ranges::none_of(ended, [](bool e) { return e; });
+      // The second step may have to compile kernels, which the first answer should not wait for. After the first row
+      // has ended, its ids are no longer those that the device finds.
+      started = step > 0 && step + 1 < steps && std::ranges::none_of(ended, [](bool e) { return e; });
       if (started) model.go_on();
       likeliest = model.answer();
     } else {

@@ -159,39 +159,58 @@ std::shared_ptr<instance> session::make_from_template(const dim_bindings& sizes)
 }
 
 // Guarded by ranged_mutex_. Null if a kernel cannot be compiled for these values.
-std::shared_ptr<session::exact_plans> session::plans_for(const dim_bindings& exact) {
+std::shared_ptr<session::exact_plans> session::plans_for(const dim_bindings& exact, exact_kernels which) {
   const auto found = std::ranges::find_if(exact_plans_, [&](const auto& p) { return p->exact == exact; });
   if (found != exact_plans_.end()) {
     exact_plans_.splice(exact_plans_.begin(), exact_plans_, found);
     return exact_plans_.front();
   }
+  if (not_ready_.contains(exact)) return nullptr;
   constexpr std::size_t most = 8;
+  const bool ready = which == exact_kernels::ready;
   try {
     jit_report report;
-    resources_->report(session_events::finalizing{});
-    program native =
-        general_program(portable_, general_kernels(), resources_->compiling_with_progress(), &report, exact);
+    jit_options jit = resources_->compiling_with_progress();
+    jit.only_if_cached |= ready;
+    if (!ready) resources_->report(session_events::finalizing{});
+    program native = general_program(portable_, general_kernels(), jit, &report, exact);
     resources_->report(session_events::finalized{exact, report, report.elapsed_ms});
     graph_memory graphs(resources_->records(), resources_->device(), native, resources_->options().graphs);
     open_plans plans(std::move(native), resources_->device(), resources_->planning());
     exact_plans_.push_front(std::make_shared<exact_plans>(exact, std::move(plans), std::move(graphs)));
   } catch (const error& e) {
-    if (e.kind() == error_kind::not_cached) throw;
-    resources_->warn(std::string(e.what()) + ": kernels for all sizes are used instead");
+    if (e.kind() == error_kind::not_cached && !ready) throw;
+    if (e.kind() == error_kind::not_cached) compile_in_background(exact);
+    else resources_->warn(std::string(e.what()) + ": kernels for all sizes are used instead");
+    not_ready_.insert(exact);
     return nullptr;
   }
   if (exact_plans_.size() > most) exact_plans_.pop_back();
   return exact_plans_.front();
 }
 
+// For later sessions: this one goes on with kernels for all sizes, so that its results do not depend on the time.
+void session::compile_in_background(const dim_bindings& exact) {
+  if (!resources_->cache() || resources_->options().only_cached) return;
+  background_.add([this, exact, kernels = &general_kernels()](const std::stop_token& stop) {
+    jit_options jit = resources_->compiling();
+    jit.progress = [&](std::size_t, std::size_t) {
+      if (stop.stop_requested()) throw work_cancelled();
+    };
+    general_program(portable_, *kernels, jit, nullptr, exact);
+  });
+}
+
 std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const dim_bindings& room,
-                                             const dim_bindings& exact) {
+                                             const dim_bindings& exact, exact_kernels which) {
   const session_options& options = resources_->options();
-  if (!general_ready_ || way_of(options) != specialization::off || options.tuning != tuning_effort::off) return nullptr;
+  if (way_of(options) != specialization::off || options.tuning != tuning_effort::off) return nullptr;
   const auto begin = clock::now();
   std::lock_guard lock(ranged_mutex_);
+  if (!general_ready_) finalize_general(sizes);
   // The plans live as long as a series uses them.
-  const std::shared_ptr<exact_plans> own = exact.empty() ? nullptr : plans_for(exact);
+  const std::shared_ptr<exact_plans> own = exact.empty() ? nullptr : plans_for(exact, which);
+  if (!own && which == exact_kernels::ready) return nullptr;
   open_plans* plans = own ? &own->plans : general_plans();
   auto planned = plans ? plans->series(sizes, room) : std::nullopt;
   if (!planned) return nullptr;
@@ -204,6 +223,15 @@ std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const di
                                             [own, &graphs](const execution_context& used) { graphs.keep(used); });
   resources_->report(session_events::loaded{sizes, made->now().report, milliseconds_since(begin)});
   return made;
+}
+
+// Guarded by ranged_mutex_.
+void session::finalize_general(const dim_bindings& sizes) {
+  resources_->report(session_events::finalizing{});
+  const jit_report report = general_kernels().finalize(sizes, resources_->compiling_with_progress(),
+                                                       [this](const std::string& text) { resources_->warn(text); });
+  resources_->report(session_events::finalized{sizes, report, report.elapsed_ms});
+  general_ready_ = true;
 }
 
 std::shared_ptr<instance> session::make_general(program bound, const dim_bindings& sizes, bool only_cached) {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,10 +57,11 @@ class session {
 
   // One plan for `sizes` and for later ones that are not larger than `room`, which grows with them (a decoder's steps).
   // Its kernels serve all sizes, except those that have only dims of `exact`: these are compiled for the values there,
-  // which all sizes must have. Returns null if the kernels for all sizes are not there yet (at() makes them), or some
-  // kernel serves one set of sizes only: use at() then.
+  // which all sizes must have. Returns null if some kernel serves one set of sizes only, or if exact kernels are
+  // compiled in the background (`ready`: now or never; later processes find them in the cache): use at() then.
+  enum class exact_kernels : std::uint8_t { compiled, ready };
   std::unique_ptr<size_series> series(const dim_bindings& sizes, const dim_bindings& room,
-                                      const dim_bindings& exact = {});
+                                      const dim_bindings& exact = {}, exact_kernels which = exact_kernels::compiled);
 
   std::size_t instances() const;  // that are kept
   // Returns true if nothing is compiled in the background (specialization::lazy).
@@ -86,7 +88,9 @@ class session {
     open_plans plans;
     graph_memory graphs;
   };
-  std::shared_ptr<exact_plans> plans_for(const dim_bindings& exact);
+  std::shared_ptr<exact_plans> plans_for(const dim_bindings& exact, exact_kernels which);
+  void compile_in_background(const dim_bindings& exact);
+  void finalize_general(const dim_bindings& sizes);
   program portable_;
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
@@ -98,6 +102,7 @@ class session {
   graph_memory general_graphs_;              // what is known about replaying them
   bool general_plans_tried_ = false;
   std::list<std::shared_ptr<exact_plans>> exact_plans_;  // the most recently used first
+  std::set<dim_bindings> not_ready_;                     // exact kernels that the background was given
   std::atomic<bool> general_ready_ = false;              // ranged_kernels_ are finalized
   std::atomic<bool> general_wanted_ = false;             // now: the background leaves it to the caller
   mutable std::mutex mutex_;                             // guards what follows

@@ -45,6 +45,7 @@ struct measurements {
   clock::time_point begin = clock::now(), opened, first, last;
   std::size_t steps = 0, later_tokens = 0;
   std::size_t first_plans = 0, first_compiled = 0, first_copied = 0;
+  double first_planning_ms = 0;
 };
 
 generation_options completed(const options& o, const generation_files& files) {
@@ -81,11 +82,11 @@ literal as_tensor(const id_rows& rows, bool one_row) {
 
 nlohmann::ordered_json describe(const options& o, generation_model& model, const measurements& m, const id_rows& made,
                                 bool one_row) {
-  const double steady_ms = milliseconds(m.first, m.last);
+  const double steady_ms = milliseconds(m.first, m.last) - (model.decoder().planning_ms() - m.first_planning_ms);
   nlohmann::ordered_json document{{"file", o.file}};
   if (one_row) document["tokens"] = made[0];
   else document["tokens"] = made;
-  document["prefill_ms"] = milliseconds(m.opened, m.first);
+  document["prefill_ms"] = milliseconds(m.opened, m.first) - m.first_planning_ms;
   document["time_to_first_token_ms"] = milliseconds(m.begin, m.first);
   document["tokens_per_second"] = m.later_tokens > 0 ? 1e3 * static_cast<double>(m.later_tokens) / steady_ms : 0.0;
   document["plans"] = model.plans();
@@ -122,6 +123,7 @@ int generate_ids(const options& o, const output_options& output) {
       m.first = m.last;
       m.first_plans = model.plans(), m.first_compiled = model.compiled();
       m.first_copied = model.decoder().copied_bytes();
+      m.first_planning_ms = model.decoder().planning_ms();
     } else {
       m.later_tokens += static_cast<std::size_t>(std::ranges::count_if(ids, [](auto id) { return id >= 0; }));
     }

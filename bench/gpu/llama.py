@@ -165,6 +165,8 @@ def main():
     arguments.add_argument("--keep", help="folder for the model and the cache")
     arguments.add_argument("--no-torch", action="store_true")
     arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--batch", type=int, default=1, help="equal prompts of kiln generate; PyTorch has one")
+    arguments.add_argument("--compile", default="", help="more options of kiln compile, e.g. --int4-weights; not with --keep of another")
     arguments.add_argument("--per-kernel", action="store_true", help="print the slowest kernels of a step and of the prompt")
     o = arguments.parse_args()
     work = o.keep or tempfile.mkdtemp()
@@ -174,10 +176,10 @@ def main():
     if not os.path.exists(file):
         llama.save(f"{work}/llama.onnx")
         begin = time.perf_counter()
-        subprocess.run([o.kiln, "compile", f"{work}/llama.onnx", "-o", file, "--quiet"], check=True)
+        subprocess.run([o.kiln, "compile", f"{work}/llama.onnx", "-o", file, "--quiet", *o.compile.split()], check=True)
         print(f"compile {time.perf_counter() - begin:.1f} s", flush=True)
     prompt = np.random.default_rng(7).integers(0, llama.vocabulary, o.prompt)
-    np.save(f"{work}/prompt.npy", prompt)
+    np.save(f"{work}/prompt.npy", prompt if o.batch == 1 else np.tile(prompt, (o.batch, 1)))
 
     def ours(*more):
         done = subprocess.run([o.kiln, *more, "--device", o.device, "--cache", f"{work}/cache", "--json"], capture_output=True, text=True)
@@ -195,9 +197,10 @@ def main():
     print(f"cold: first id after {cold['time_to_first_token_ms']:.0f} ms", flush=True)
     theirs = None if o.no_torch else torch_times(llama, prompt.tolist(), o.new)
     mine = [generate() for _ in range(o.turns)]
-    steps = [1e3 / g["tokens_per_second"] for g in mine]
-    prefill = {way: perf(o.prompt, 0, "--specialize", way, "-n", "20") for way in ("off", "eager")}
+    steps = [1e3 * o.batch / g["tokens_per_second"] for g in mine]
+    prefill = {} if o.batch > 1 else {way: perf(o.prompt, 0, "--specialize", way, "-n", "20") for way in ("off", "eager")}
     print({k: v for k, v in mine[-1].items() if k != "tokens"})
+    print("prompts in ms", [round(g["prefill_ms"], 2) for g in mine], flush=True)
     print(f"step ms {statistics.median(steps):.3f}; prompt ms", {way: round(p["p50_ms"], 3) for way, p in prefill.items()}, flush=True)
     if theirs:
         same = next((i for i, (a, b) in enumerate(zip(mine[-1]["tokens"], theirs["tokens"])) if a != b), o.new)

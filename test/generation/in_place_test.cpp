@@ -97,6 +97,22 @@ TEST_F(in_place_test, batches) {
                 Pointwise(DoubleNear(1e-4), toy_logits(all[r])));
 }
 
+TEST_F(in_place_test, a_long_prompt_in_parts) {
+  ASSERT_TRUE(steps);
+  session parts(steps->clone(), std::string("toy"), updating()), all(std::move(*steps), std::string("toy"), updating());
+  decoder model({.decoder = &parts}, 0, 100), other({.decoder = &all}, 0, 7);
+  std::vector<std::int64_t> ids(257);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 3 % 11);
+  EXPECT_THAT(model.append({ids}), Pointwise(DoubleNear(1e-3), toy_logits(ids)));
+  EXPECT_EQ(model.length(), 257);
+  other.start({ids});
+  const auto expected = toy_logits(ids);
+  EXPECT_EQ(other.answer()[0], std::ranges::max_element(expected) - expected.begin());
+  other.go_on();
+  EXPECT_EQ(other.length(), 258);
+  EXPECT_EQ(other.answer().size(), 1u);
+}
+
 // Steps that begin before the ids of the last one are known, across the growth of the room.
 TEST_F(in_place_test, steps_run_ahead_of_their_answers) {
   ASSERT_TRUE(steps);
