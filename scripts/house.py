@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["ir", "mlir_bridge", "spirv", "runtime", "aot", "jit", "session", "generation", "bindings", "python", "tools"]
+ROOMS = ["ir", "mlir_bridge", "spirv", "runtime", "aot", "jit", "session", "generation", "bindings", "python", "onnxruntime", "tools"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 

@@ -1,0 +1,95 @@
+// ONNX Runtime's functions as C++: what they return as a status is thrown here, and what is thrown becomes a status
+// where ONNX Runtime calls us.
+#pragma once
+
+#include <onnxruntime_c_api.h>
+
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kiln::ort {
+
+// The oldest interface that has execution providers as plug-ins. Every later version has it, too.
+inline constexpr std::uint32_t api_version = 23;
+
+struct functions {
+  const OrtApi* api = nullptr;
+  const OrtEpApi* ep = nullptr;
+};
+// Set once, when ONNX Runtime loads the plug-in.
+functions& runtime();
+
+// A status that ONNX Runtime returned.
+struct failure : std::runtime_error {
+  failure(OrtErrorCode c, const std::string& text) : std::runtime_error(text), code(c) {}
+  OrtErrorCode code;
+};
+
+inline void require(OrtStatus* status) {
+  if (!status) return;
+  const OrtApi& api = *runtime().api;
+  const failure f(api.GetErrorCode(status), api.GetErrorMessage(status));
+  api.ReleaseStatus(status);
+  throw f;
+}
+
+// Runs `work` for a function that ONNX Runtime calls.
+template <class Work>
+OrtStatus* guarded(Work&& work) noexcept {
+  try {
+    work();
+    return nullptr;
+  } catch (const failure& f) {
+    return runtime().api->CreateStatus(f.code, f.what());
+  } catch (const std::exception& e) {
+    return runtime().api->CreateStatus(ORT_FAIL, e.what());
+  } catch (...) {
+    return runtime().api->CreateStatus(ORT_FAIL, "kiln: an unknown exception");
+  }
+}
+
+// Lists whose length one function gives and whose elements another.
+template <class Element, class Of, class Count, class Get>
+std::vector<Element> list(const Of* of, Count count, Get get) {
+  std::size_t n = 0;
+  require((runtime().api->*count)(of, &n));
+  std::vector<Element> result(n);
+  if (n) require((runtime().api->*get)(of, result.data(), n));
+  return result;
+}
+
+template <class Of, class Get>
+std::string text(const Of* of, Get get) {
+  const char* found = nullptr;
+  require((runtime().api->*get)(of, &found));
+  return found ? found : "";
+}
+
+inline std::vector<const OrtNode*> nodes_of(const OrtGraph* g) {
+  return list<const OrtNode*>(g, &OrtApi::Graph_GetNumNodes, &OrtApi::Graph_GetNodes);
+}
+// A missing optional input or output is null.
+inline std::vector<const OrtValueInfo*> inputs_of(const OrtNode* n) {
+  return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumInputs, &OrtApi::Node_GetInputs);
+}
+inline std::vector<const OrtValueInfo*> outputs_of(const OrtNode* n) {
+  return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumOutputs, &OrtApi::Node_GetOutputs);
+}
+// What the bodies of a node read from outside.
+inline std::vector<const OrtValueInfo*> captured_by(const OrtNode* n) {
+  return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumImplicitInputs, &OrtApi::Node_GetImplicitInputs);
+}
+inline std::string name_of(const OrtValueInfo* v) { return v ? text(v, &OrtApi::GetValueInfoName) : ""; }
+inline std::string name_of(const OrtNode* n) { return text(n, &OrtApi::Node_GetName); }
+inline std::string operator_of(const OrtNode* n) { return text(n, &OrtApi::Node_GetOperatorType); }
+inline std::string domain_of(const OrtNode* n) { return text(n, &OrtApi::Node_GetDomain); }
+inline bool is_constant(const OrtValueInfo* v) {
+  bool constant = false;
+  require(runtime().api->ValueInfo_IsConstantInitializer(v, &constant));
+  return constant;
+}
+
+}  // namespace kiln::ort

@@ -1,0 +1,162 @@
+#include "onnxruntime/compiler.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+extern "C" {
+#include "blake3.h"
+}
+
+extern "C" char** environ;
+
+namespace kiln::ort {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct finished {
+  int status = 0;
+  std::string words;
+};
+
+// Runs a program and returns what it wrote: to standard output, or to standard error.
+finished run(std::vector<std::string> command, int which) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, which == 1 ? 2 : 1, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], which);
+  std::vector<char*> arguments;
+  for (std::string& s : command) arguments.push_back(s.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int problem = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  finished result;
+  std::array<char, 4096> buffer;
+  for (ssize_t n = 0; !problem && (n = ::read(ends[0], buffer.data(), buffer.size())) != 0;)
+    if (n > 0) result.words.append(buffer.data(), static_cast<std::size_t>(n));
+    else if (errno != EINTR) break;
+  ::close(ends[0]);
+  if (problem)
+    throw std::runtime_error("kiln: cannot start '" + command[0] +
+                             "': give the option 'compiler' or set KILN_COMPILER (" +
+                             std::generic_category().message(problem) + ")");
+  while (::waitpid(child, &result.status, 0) < 0 && errno == EINTR) {}
+  return result;
+}
+
+std::string find_program(const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  if (const char* named = std::getenv("KILN_COMPILER"); named && *named) return named;
+  for (const char* place : {"/kiln", "/../bin/kiln", "/../tools/kiln"})
+    if (const std::string found = own_folder() + place; ::access(found.c_str(), X_OK) == 0 && !fs::is_directory(found))
+      return found;
+  return "kiln";
+}
+
+// As docs/cache.md has it, with a folder of our own in it.
+std::string find_folder(const std::string& wanted) {
+  const auto named = [](const char* variable) -> std::string {
+    const char* value = std::getenv(variable);
+    return value ? value : "";
+  };
+  std::string cache = wanted.empty() ? named("KILN_CACHE_DIR") : wanted;
+  if (cache.empty()) {
+    const std::string xdg = named("XDG_CACHE_HOME");
+    cache = (xdg.empty() ? named("HOME") + "/.cache" : xdg) + "/kiln";
+  }
+  return cache + "/onnxruntime";
+}
+
+struct removed_at_end {
+  fs::path what;
+  ~removed_at_end() {
+    std::error_code ignored;
+    fs::remove_all(what, ignored);
+  }
+};
+
+void write(const fs::path& to, const auto& parts) {
+  std::ofstream out(to, std::ios::binary);
+  for (std::string_view part : parts) out.write(part.data(), static_cast<std::streamsize>(part.size()));
+  out.close();
+  if (!out) throw std::runtime_error("kiln: " + to.string() + " cannot be written");
+}
+
+}  // namespace
+
+std::string own_folder() {
+  Dl_info info{};
+  if (!::dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return ".";
+  const fs::path file = fs::absolute(info.dli_fname);
+  return file.parent_path().string();
+}
+
+compiler::compiler(const provider_options& options)
+    : program_(find_program(options.compiler)), folder_(find_folder(options.cache)) {
+  if (!options.precision.empty()) options_.push_back(options.precision);
+  const finished version = run({program_, "--version"}, 1);
+  version_ = version.words;
+  const finished listed = run({program_, "ops", "--json"}, 1);
+  if (listed.status != 0)
+    throw std::runtime_error("kiln: '" + program_ + "' does not list its operators: it is no compiler of this kind");
+  const nlohmann::json operators = nlohmann::json::parse(listed.words).at("operators");
+  for (const auto& op : operators)
+    known_[{op.at("domain").get<std::string>(), op.at("name").get<std::string>()}] = {
+        op.at("min_opset").get<std::int64_t>(), op.at("max_opset").get<std::int64_t>()};
+}
+
+std::pair<std::int64_t, std::int64_t> compiler::opsets(const std::string& domain, const std::string& name) const {
+  const auto found = known_.find({domain == "ai.onnx" ? "" : domain, name});
+  return found == known_.end() ? std::pair<std::int64_t, std::int64_t>(1, 0) : found->second;
+}
+
+std::string compiler::compile(const graph_model& model) const {
+  blake3_hasher hasher;
+  blake3_hasher_init(&hasher);
+  const auto add = [&](std::string_view s) { blake3_hasher_update(&hasher, s.data(), s.size()); };
+  add(version_);
+  for (const std::string& option : options_) add(option);
+  add(model.bytes);
+  for (std::string_view part : model.data) add(part);
+  std::array<std::uint8_t, 16> digest;
+  blake3_hasher_finalize(&hasher, digest.data(), digest.size());
+  std::string name;
+  for (std::uint8_t byte : digest)
+    for (int shift : {4, 0}) name += "0123456789abcdef"[byte >> shift & 15];
+  const fs::path folder = folder_, result = folder / (name + ".kiln");
+  if (fs::exists(result)) return result.string();
+
+  fs::create_directories(folder);
+  std::string work = (folder / "work.XXXXXX").string();
+  if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + folder.string() + " cannot be written");
+  const removed_at_end cleaned{work};
+  const fs::path source = fs::path(work) / "model.onnx", made = fs::path(work) / "model.kiln";
+  write(source, std::array{std::string_view(model.bytes)});
+  if (!model.data.empty()) write(fs::path(work) / data_file, model.data);
+  std::vector<std::string> command{program_, "compile", source.string(), "-o", made.string(), "--quiet"};
+  command.insert(command.end(), options_.begin(), options_.end());
+  const finished done = run(std::move(command), 2);
+  if (done.status != 0) {
+    std::string words = done.words.substr(0, done.words.find('\n'));
+    if (words.empty()) words = "the compiler ended without a word";
+    throw std::runtime_error(words);
+  }
+  fs::rename(made, result);
+  return result.string();
+}
+
+}  // namespace kiln::ort

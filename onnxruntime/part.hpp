@@ -1,0 +1,62 @@
+// A part of a graph that Kiln runs: a session for its file, and programs and contexts for the shapes that it meets. Any
+// thread may run it; runs at the same time have contexts of their own.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "onnxruntime/api.hpp"
+#include "onnxruntime/kiln_library.hpp"
+#include "onnxruntime/options.hpp"
+
+namespace kiln::ort {
+
+// Which `.kiln` file a part is, and what its inputs and outputs are called in the graph, in the order of the model.
+struct compiled_part {
+  std::string file;
+  std::vector<std::string> inputs, outputs;
+};
+
+class part {
+ public:
+  // `node_inputs`, `node_outputs`: the names of what the fused node takes and gives, in its order. Throws
+  // std::runtime_error.
+  part(const compiled_part& what, const provider_options& options, const std::vector<std::string>& node_inputs,
+       const std::vector<std::string>& node_outputs);
+
+  void run(OrtKernelContext* context);
+
+ private:
+  struct given {
+    std::vector<std::int64_t> dims;
+    const void* data = nullptr;
+  };
+  // A program for some shapes, and its contexts that nobody uses now.
+  struct program {
+    explicit program(kiln_program* p) : made(p, library().program_close) {}
+    std::unique_ptr<kiln_program, void (*)(kiln_program*)> made;
+    std::vector<kiln_context*> free;
+    ~program();
+  };
+  struct known_shapes {
+    std::vector<std::vector<std::int64_t>> dims;
+    std::shared_ptr<program> made;
+  };
+  std::vector<given> read_inputs(OrtKernelContext* context) const;
+  std::shared_ptr<program> program_for(const std::vector<given>& inputs);
+  void run(program& p, kiln_context* with, const std::vector<given>& inputs, OrtKernelContext* to);
+  void give_bounded(program& p, OrtKernelContext* to, std::vector<std::vector<std::byte>>& whole);
+
+  kiln_graph_policy graph_;
+  std::unique_ptr<kiln_session, void (*)(kiln_session*)> session_;
+  // Place among the node's inputs of each input of the model, and of its outputs.
+  std::vector<std::size_t> inputs_, outputs_;
+  bool sizes_are_data_ = false;    // elements of some input are sizes
+  std::mutex mutex_;               // guards what follows
+  std::list<known_shapes> known_;  // the most recently used first
+};
+
+}  // namespace kiln::ort

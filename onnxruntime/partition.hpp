@@ -1,0 +1,21 @@
+// Which nodes of a graph Kiln takes, in parts that are as large as possible.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "onnxruntime/api.hpp"
+#include "onnxruntime/compiler.hpp"
+
+namespace kiln::ort {
+
+// Why the compiler does not know the node, or something in its bodies; "" if it knows it.
+std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with);
+
+// The nodes that are `taken`, in parts without a path that leaves a part and comes back to it. Each part's nodes are in
+// the order of the graph.
+std::vector<std::vector<const OrtNode*>> parts_of(const OrtGraph* graph,
+                                                  const std::function<bool(const OrtNode*)>& taken);
+
+}  // namespace kiln::ort

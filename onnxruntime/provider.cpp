@@ -1,0 +1,152 @@
+#include "onnxruntime/provider.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "onnxruntime/partition.hpp"
+
+namespace kiln::ort {
+namespace {
+
+// A fused node, as ONNX Runtime runs it.
+struct fused_node : OrtNodeComputeInfo {
+  explicit fused_node(std::unique_ptr<part> p) : OrtNodeComputeInfo{}, runs(std::move(p)) {
+    ort_version_supported = api_version;
+    CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) noexcept -> OrtStatus* {
+      *state = static_cast<fused_node*>(self)->runs.get();
+      return nullptr;
+    };
+    Compute = [](OrtNodeComputeInfo*, void* state, OrtKernelContext* context) noexcept -> OrtStatus* {
+      return guarded([&] { static_cast<part*>(state)->run(context); });
+    };
+    ReleaseState = [](OrtNodeComputeInfo*, void*) noexcept {};
+  }
+  std::unique_ptr<part> runs;
+};
+
+std::vector<std::string> sorted(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return names;
+}
+
+// The body of an If, a Loop or a Scan is taken with the node that it belongs to. ONNX Runtime 1.23 does not tell which
+// node that is, but which values come from outside.
+bool is_body(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes) {
+  const OrtNode* parent = nullptr;
+  require(runtime().api->Graph_GetParentNode(graph, &parent));
+  if (parent) return true;
+  for (const OrtNode* n : nodes)
+    for (const OrtValueInfo* v : inputs_of(n)) {
+      bool outside = false;
+      if (v) require(runtime().api->ValueInfo_IsFromOuterScope(v, &outside));
+      if (outside) return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+provider::provider(const OrtSessionOptions* session, const OrtLogger* logger)
+    : OrtEp{}, logger_(logger), options_(read_options(session)), compiler_(options_) {
+  ort_version_supported = api_version;
+  GetName = [](const OrtEp*) noexcept -> const char* { return provider_name; };
+  GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept {
+    return static_cast<provider*>(self)->take_nodes(graph, to);
+  };
+  Compile = [](OrtEp* self, const OrtGraph**, const OrtNode** fused, size_t count, OrtNodeComputeInfo** to,
+               OrtNode** contexts) noexcept {
+    if (contexts) std::fill_n(contexts, count, nullptr);
+    return static_cast<provider*>(self)->open_parts(fused, count, to);
+  };
+  ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
+    for (size_t i = 0; i < count; ++i) delete static_cast<fused_node*>(infos[i]);
+  };
+}
+
+void provider::tell(OrtLoggingLevel level, const std::string& text) const {
+  if (OrtStatus* status =
+          runtime().api->Logger_LogMessage(logger_, level, text.c_str(), __FILE__, __LINE__, "KilnExecutionProvider"))
+    runtime().api->ReleaseStatus(status);
+}
+
+std::string provider::compile(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes) {
+  try {
+    const graph_model model = model_of(graph, nodes, compiler::data_file);
+    compiled_[sorted(model.outputs)] = {compiler_.compile(model), model.inputs, model.outputs};
+    return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+// What the compiler refuses it names by its node. This node is left out, and the rest is tried again.
+OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept {
+  return guarded([&] {
+    const std::vector<const OrtNode*> nodes = nodes_of(graph);
+    if (is_body(graph, nodes)) return;
+    std::map<std::string, std::size_t> reasons;
+    std::set<const OrtNode*> left;
+    for (const OrtNode* n : nodes)
+      if (std::string reason = reason_against(graph, n, compiler_); !reason.empty()) left.insert(n), ++reasons[reason];
+    constexpr int most_rounds = 8;
+    constexpr std::size_t least_nodes = 2;  // of a part that is not the whole graph
+    std::vector<std::vector<const OrtNode*>> taken;
+    for (int round = 0; round < most_rounds; ++round) {
+      taken.clear();
+      bool again = false;
+      for (auto& part : parts_of(graph, [&](const OrtNode* n) { return !left.contains(n); })) {
+        if (part.size() < least_nodes && part.size() < nodes.size()) continue;
+        const std::string problem = compile(graph, part);
+        if (problem.empty()) {
+          taken.push_back(std::move(part));
+          continue;
+        }
+        ++reasons[problem];
+        // The longest name that is in the message: names may be parts of others.
+        const OrtNode* named = nullptr;
+        for (const OrtNode* n : part)
+          if (const std::string name = name_of(n); !name.empty() &&
+                                                   problem.find("'" + name + "'") != std::string::npos &&
+                                                   (!named || name.size() > name_of(named).size()))
+            named = n;
+        if (named) left.insert(named), again = true;
+        else left.insert(part.begin(), part.end());
+      }
+      if (!again) break;
+    }
+    std::size_t count = 0;
+    for (const auto& part : taken) {
+      OrtNodeFusionOptions options{};
+      options.ort_version_supported = api_version;
+      options.drop_constant_initializers = true;
+      require(runtime().ep->EpGraphSupportInfo_AddNodesToFuse(to, part.data(), part.size(), &options));
+      count += part.size();
+    }
+    tell(ORT_LOGGING_LEVEL_INFO, "Kiln runs " + std::to_string(count) + " of " + std::to_string(nodes.size()) +
+                                     " nodes in " + std::to_string(taken.size()) + " parts");
+    for (const auto& [reason, times] : reasons)
+      tell(ORT_LOGGING_LEVEL_WARNING, "Kiln leaves nodes to ONNX Runtime (" + std::to_string(times) + "): " + reason);
+  });
+}
+
+OrtStatus* provider::open_parts(const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** to) noexcept {
+  std::fill_n(to, count, nullptr);
+  OrtStatus* status = guarded([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::string> inputs, outputs;
+      for (const OrtValueInfo* v : inputs_of(fused[i])) inputs.push_back(name_of(v));
+      for (const OrtValueInfo* v : outputs_of(fused[i])) outputs.push_back(name_of(v));
+      const auto found = compiled_.find(sorted(outputs));
+      if (found == compiled_.end())
+        throw std::runtime_error("kiln: the fused node '" + name_of(fused[i]) +
+                                 "' is none of the parts that were taken");
+      to[i] = new fused_node(std::make_unique<part>(found->second, options_, inputs, outputs));
+    }
+  });
+  if (!status) return nullptr;
+  for (std::size_t i = 0; i < count; ++i) delete static_cast<fused_node*>(to[i]), to[i] = nullptr;
+  return status;
+}
+
+}  // namespace kiln::ort

@@ -1,0 +1,165 @@
+"""The execution provider in ONNX Runtime's own sessions: answers, shapes, parts, options, errors, threads."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+PLUGIN, KILN = (os.path.abspath(a) for a in sys.argv[1:3])
+NAME = "KilnExecutionProvider"
+CACHE = tempfile.TemporaryDirectory()
+
+
+def model(nodes, inputs, outputs, constants=(), opset=17, more=()):
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info(*i) for i in inputs], [h.make_tensor_value_info(*o) for o in outputs], [numpy_helper.from_array(a, n) for n, a in constants])
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", opset), *more], ir_version=9).SerializeToString()
+
+
+def perceptron():
+    r = np.random.default_rng(1)
+    weights = [("w", r.standard_normal((16, 40), np.float32)), ("b", r.standard_normal(40, np.float32)), ("v", r.standard_normal((40, 8), np.float32))]
+    nodes = [h.make_node("Gemm", ["x", "w", "b"], ["h"]), h.make_node("Gelu", ["h"], ["a"], approximate="tanh"), h.make_node("MatMul", ["a", "v"], ["y"])]
+    return model(nodes, [("x", T.FLOAT, ["n", 16])], [("y", T.FLOAT, ["n", 8])], weights, opset=20)
+
+
+def options(**given):
+    o = ort.SessionOptions()
+    o.log_severity_level = 4
+    given = {"cache": CACHE.name, "compiler": KILN} | {k.replace("_", "-"): str(v) for k, v in given.items()}
+    o.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == NAME], given)
+    return o
+
+
+def taken(data):
+    """The log's line on what Kiln runs, from a process of its own: the log goes to standard error."""
+    code = "import sys, onnxruntime as ort\nort.register_execution_provider_library('kiln', sys.argv[1])\no = ort.SessionOptions()\no.log_severity_level = 1\no.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == 'KilnExecutionProvider'], {'cache': sys.argv[2], 'compiler': sys.argv[3]})\nort.InferenceSession(sys.stdin.buffer.read(), o)"
+    done = subprocess.run([sys.executable, "-c", code, PLUGIN, CACHE.name, KILN], input=data, capture_output=True)
+    return done.stderr.decode(errors="replace")
+
+
+class Plugin(unittest.TestCase):
+    def check(self, data, *feeds, **given):
+        session = ort.InferenceSession(data, options(**given))
+        reference = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+        for feed in feeds:
+            for expected, got in zip(reference.run(None, feed), session.run(None, feed)):
+                self.assertEqual(got.shape, expected.shape)
+                self.assertEqual(got.dtype, expected.dtype)
+                if expected.dtype.kind == "f":
+                    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+                else:
+                    np.testing.assert_array_equal(got, expected)
+        return session
+
+    def refused(self, words, **given):
+        """Before 1.26 the Python interface prints an error of the provider's and goes on without it."""
+        try:
+            session = ort.InferenceSession(perceptron(), options(**given))
+            self.assertNotIn(NAME, session.get_providers())
+        except Exception as e:
+            self.assertRegex(str(e), words)
+
+    def test_a_device_for_the_processor(self):
+        devices = [d for d in ort.get_ep_devices() if d.ep_name == NAME]
+        self.assertEqual(len(devices), 1)
+        self.assertEqual(devices[0].ep_vendor, "Kiln")
+
+    def test_one_session_for_all_shapes(self):
+        r = np.random.default_rng(2)
+        session = self.check(perceptron(), *({"x": r.standard_normal((n, 16), np.float32)} for n in (1, 3, 64, 1, 7)))
+        self.assertEqual(session.get_providers()[0], NAME)
+        self.assertRegex(taken(perceptron()), r"Kiln runs 3 of 3 nodes in 1 parts")
+
+    def test_attributes_of_all_kinds(self):
+        r = np.random.default_rng(3)
+        nodes = [
+            h.make_node("Constant", [], ["c"], value=numpy_helper.from_array(r.standard_normal((1, 4, 1, 1), np.float32))),
+            h.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2], auto_pad="NOTSET"),
+            h.make_node("LeakyRelu", ["y"], ["z"], alpha=0.25),
+            h.make_node("Add", ["z", "c"], ["s"]),
+            h.make_node("GlobalAveragePool", ["s"], ["p"]),
+        ]
+        data = model(nodes, [("x", T.FLOAT, ["n", 3, "h", "w_"])], [("p", T.FLOAT, ["n", 4, 1, 1])], [("w", r.standard_normal((4, 3, 3, 3), np.float32))])
+        self.check(data, {"x": r.standard_normal((2, 3, 9, 7), np.float32)}, {"x": r.standard_normal((1, 3, 16, 16), np.float32)})
+
+    def test_strings_of_a_recurrent_layer(self):
+        r = np.random.default_rng(4)
+        weights = [("w", r.standard_normal((1, 12, 5), np.float32)), ("r", r.standard_normal((1, 12, 3), np.float32))]
+        node = h.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=3, activations=["Sigmoid", "Tanh", "Tanh"])
+        data = model([node, h.make_node("Neg", ["y"], ["z"])], [("x", T.FLOAT, [4, 2, 5])], [("z", T.FLOAT, [4, 1, 2, 3])], weights)
+        self.check(data, {"x": r.standard_normal((4, 2, 5), np.float32)})
+
+    def test_bodies(self):
+        body = lambda op, out: h.make_graph([h.make_node(op, ["x"], [out])], out, [], [h.make_tensor_value_info(out, T.FLOAT, ["n"])])
+        nodes = [h.make_node("ReduceSum", ["x"], ["s"], keepdims=0), h.make_node("Greater", ["s", "zero"], ["c"]), h.make_node("If", ["c"], ["y"], then_branch=body("Exp", "t"), else_branch=body("Abs", "e"))]
+        data = model(nodes, [("x", T.FLOAT, ["n"])], [("y", T.FLOAT, ["n"])], [("zero", np.array(0, np.float32))])
+        self.check(data, {"x": np.ones(3, np.float32)}, {"x": -np.ones(5, np.float32)})
+
+    def test_sizes_that_depend_on_data(self):
+        nodes = [h.make_node("Relu", ["x"], ["r"]), h.make_node("NonZero", ["r"], ["y"])]
+        data = model(nodes, [("x", T.FLOAT, ["n", 6])], [("y", T.INT64, [2, "m"])])
+        self.check(data, *({"x": np.random.default_rng(n).standard_normal((n, 6)).astype(np.float32)} for n in (1, 5)), {"x": -np.ones((2, 6), np.float32)})
+
+    def test_the_rest_stays_with_onnxruntime(self):
+        nodes = [h.make_node("Relu", ["x"], ["a"]), h.make_node("Sqrt", ["a"], ["b"]), h.make_node("Cast", ["b"], ["t"], to=T.STRING), h.make_node("Cast", ["t"], ["f"], to=T.FLOAT), h.make_node("Exp", ["f"], ["c"]), h.make_node("Add", ["c", "b"], ["y"])]
+        data = model(nodes, [("x", T.FLOAT, ["n"])], [("y", T.FLOAT, ["n"])])
+        self.check(data, {"x": np.array([0.25, 4, -1], np.float32)})
+        log = taken(data)
+        self.assertRegex(log, r"Kiln runs [34] of 6 nodes in [12] parts")
+        self.assertIn("'t' holds text", log)
+
+    def test_options_are_those_of_the_command_line(self):
+        feed = {"x": np.ones((2, 16), np.float32)}
+        self.check(perceptron(), feed, device="host", threads=1, specialize="off", graph="auto", tune="off", precision="model")
+        for wrong, words in (({"colour": "red"}, "there is no such option"), ({"specialize": "never"}, "not one of"), ({"threads": "many"}, "no number")):
+            self.refused(words, **wrong)
+        self.refused("KILN_COMPILER", compiler="/nowhere/kiln")
+        with self.assertRaisesRegex(Exception, "cuda"):
+            ort.InferenceSession(perceptron(), options(device="cuda:77"))
+
+    def test_a_wrong_shape_is_an_error_and_the_session_goes_on(self):
+        nodes = [h.make_node("Add", ["x", "z"], ["a"]), h.make_node("Neg", ["a"], ["y"])]
+        data = model(nodes, [("x", T.FLOAT, ["n"]), ("z", T.FLOAT, ["n"])], [("y", T.FLOAT, ["n"])])
+        session = ort.InferenceSession(data, options())
+        with self.assertRaisesRegex(Exception, "'n' is 4 here and 3 in 'x'"):
+            session.run(None, {"x": np.ones(3, np.float32), "z": np.ones(4, np.float32)})
+        self.assertEqual(session.get_providers()[0], NAME)
+        np.testing.assert_array_equal(session.run(None, {"x": np.ones(3, np.float32), "z": np.ones(3, np.float32)})[0], -2 * np.ones(3, np.float32))
+
+    def test_sessions_and_threads(self):
+        data, wrong = perceptron(), []
+        sessions = [ort.InferenceSession(data, options(threads=1)) for _ in range(2)]
+        reference = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+
+        def work(number):
+            for i in range(30):
+                x = np.random.default_rng(number * 100 + i).standard_normal((1 + i % 4, 16)).astype(np.float32)
+                got = sessions[(number + i) % 2].run(None, {"x": x})[0]
+                if not np.allclose(got, reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5):
+                    wrong.append((number, i))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_the_library_shows_its_two_functions_only(self):
+        names = subprocess.run(["nm", "-D", "--defined-only", PLUGIN], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(sorted(re.findall(r" [A-Za-z] (\S+)", names)), ["CreateEpFactories", "ReleaseEpFactory"])
+
+
+if __name__ == "__main__":
+    if tuple(int(n) for n in ort.__version__.split(".")[:2]) < (1, 23):
+        print(f"skipped: onnxruntime {ort.__version__} takes no execution providers as plug-ins")
+        sys.exit(77)
+    ort.register_execution_provider_library("kiln", PLUGIN)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
