@@ -1,6 +1,7 @@
 """The execution provider in ONNX Runtime's own sessions: answers, shapes, parts, options, errors, threads."""
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper
 
 PLUGIN, KILN = (os.path.abspath(a) for a in sys.argv[1:3])
+WHEEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../onnxruntime/wheel/__init__.py")
 NAME = "KilnExecutionProvider"
 CACHE = tempfile.TemporaryDirectory()
 
@@ -70,6 +72,9 @@ class Plugin(unittest.TestCase):
         devices = [d for d in ort.get_ep_devices() if d.ep_name == NAME]
         self.assertEqual(len(devices), 1)
         self.assertEqual(devices[0].ep_vendor, "Kiln")
+
+    def test_the_wheel_names_the_same_provider(self):
+        self.assertEqual(runpy.run_path(WHEEL)["get_ep_names"](), [NAME])
 
     def test_one_session_for_all_shapes(self):
         r = np.random.default_rng(2)
