@@ -96,6 +96,26 @@ void write(const fs::path& to, const auto& parts) {
   if (!out) throw std::runtime_error("kiln: " + to.string() + " cannot be written");
 }
 
+std::string name_of_contents(const std::vector<std::string_view>& parts) {
+  blake3_hasher hasher;
+  blake3_hasher_init(&hasher);
+  for (std::string_view part : parts) blake3_hasher_update(&hasher, part.data(), part.size());
+  std::array<std::uint8_t, 16> digest;
+  blake3_hasher_finalize(&hasher, digest.data(), digest.size());
+  std::string name;
+  for (std::uint8_t byte : digest)
+    for (int shift : {4, 0}) name += "0123456789abcdef"[byte >> shift & 15];
+  return name;
+}
+
+// A folder of its own for a file that is being made.
+std::string make_work_folder(const fs::path& in) {
+  fs::create_directories(in);
+  std::string work = (in / "work.XXXXXX").string();
+  if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + in.string() + " cannot be written");
+  return work;
+}
+
 }  // namespace
 
 std::string own_folder() {
@@ -125,24 +145,13 @@ std::pair<std::int64_t, std::int64_t> compiler::opsets(const std::string& domain
 }
 
 std::string compiler::compile(const graph_model& model) const {
-  blake3_hasher hasher;
-  blake3_hasher_init(&hasher);
-  const auto add = [&](std::string_view s) { blake3_hasher_update(&hasher, s.data(), s.size()); };
-  add(version_);
-  for (const std::string& option : options_) add(option);
-  add(model.bytes);
-  for (std::string_view part : model.data) add(part);
-  std::array<std::uint8_t, 16> digest;
-  blake3_hasher_finalize(&hasher, digest.data(), digest.size());
-  std::string name;
-  for (std::uint8_t byte : digest)
-    for (int shift : {4, 0}) name += "0123456789abcdef"[byte >> shift & 15];
-  const fs::path folder = folder_, result = folder / (name + ".kiln");
+  std::vector<std::string_view> hashed{version_, model.bytes};
+  hashed.insert(hashed.end(), options_.begin(), options_.end());
+  hashed.insert(hashed.end(), model.data.begin(), model.data.end());
+  const fs::path folder = folder_, result = folder / (name_of_contents(hashed) + ".kiln");
   if (fs::exists(result)) return result.string();
 
-  fs::create_directories(folder);
-  std::string work = (folder / "work.XXXXXX").string();
-  if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + folder.string() + " cannot be written");
+  const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
   const fs::path source = fs::path(work) / "model.onnx", made = fs::path(work) / "model.kiln";
   write(source, std::array{std::string_view(model.bytes)});
@@ -156,6 +165,16 @@ std::string compiler::compile(const graph_model& model) const {
     throw std::runtime_error(words);
   }
   fs::rename(made, result);
+  return result.string();
+}
+
+std::string compiler::keep(const std::string& contents) const {
+  const fs::path folder = folder_, result = folder / (name_of_contents({contents}) + ".kiln");
+  if (fs::exists(result)) return result.string();
+  const std::string work = make_work_folder(folder);
+  const removed_at_end cleaned{work};
+  write(fs::path(work) / "model.kiln", std::array{std::string_view(contents)});
+  fs::rename(fs::path(work) / "model.kiln", result);
   return result.string();
 }
 

@@ -23,6 +23,8 @@ class compiler {
   std::pair<std::int64_t, std::int64_t> opsets(const std::string& domain, const std::string& name) const;
   // Returns the path of the `.kiln` file. Throws std::runtime_error with the compiler's words.
   std::string compile(const graph_model& model) const;
+  // Puts a `.kiln` file of these contents into the folder, and returns its path.
+  std::string keep(const std::string& contents) const;
   // The file that a model's large tensors lie in.
   static constexpr const char* data_file = "model.data";
 

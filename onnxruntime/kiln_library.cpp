@@ -44,6 +44,7 @@ kiln_library loaded() {
   find(in, "kiln_description_close", l.description_close);
   find(in, "kiln_description_input_count", l.description_input_count);
   find(in, "kiln_description_input", l.description_input);
+  find(in, "kiln_description_output", l.description_output);
   return l;
 }
 

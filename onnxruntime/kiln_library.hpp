@@ -27,6 +27,7 @@ struct kiln_library {
   decltype(&::kiln_description_close) description_close;
   decltype(&::kiln_description_input_count) description_input_count;
   decltype(&::kiln_description_input) description_input;
+  decltype(&::kiln_description_output) description_output;
 };
 
 // Looks beside the plug-in, then where the loader looks. Throws std::runtime_error. The library stays open.

@@ -35,6 +35,11 @@ std::string type_problem(const OrtValueInfo* v) {
   return element == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING ? "'" + name_of(v) + "' holds text" : "";
 }
 
+bool is_given(const OrtGraph* graph, const OrtValueInfo* v) {
+  const auto given = list<const OrtValueInfo*>(graph, &OrtApi::Graph_GetNumInputs, &OrtApi::Graph_GetInputs);
+  return !is_constant(v) && std::ranges::any_of(given, [&](const OrtValueInfo* i) { return name_of(i) == name_of(v); });
+}
+
 // A graph whose nodes are numbered.
 struct numbered {
   std::vector<const OrtNode*> nodes;
@@ -74,6 +79,9 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
   for (const auto& values : {inputs_of(node), outputs_of(node), captured_by(node)})
     for (const OrtValueInfo* v : values)
       if (std::string problem = type_problem(v); !problem.empty()) return called + ": " + problem;
+  // Kiln takes the elements of such an input as sizes, and -1 and 0 are none.
+  if (const auto inputs = inputs_of(node); domain.empty() && what == "Reshape" && is_given(graph, inputs.at(1)))
+    return called + ": the shape is an input, in which -1 and 0 are not known";
   std::size_t count = 0;
   require(runtime().api->Node_GetNumSubgraphs(node, &count));
   std::vector<const OrtGraph*> bodies(count);

@@ -30,6 +30,19 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
   return names;
 }
 
+// The node that a message names, or else the nodes that read a value which it names.
+std::vector<const OrtNode*> named_in(const std::string& message, const std::vector<const OrtNode*>& nodes) {
+  const auto has = [&](const std::string& name) {
+    return !name.empty() && message.find("'" + name + "'") != std::string::npos;
+  };
+  std::vector<const OrtNode*> readers;
+  for (const OrtNode* n : nodes) {
+    if (has(name_of(n))) return {n};
+    if (std::ranges::any_of(inputs_of(n), [&](const OrtValueInfo* v) { return has(name_of(v)); })) readers.push_back(n);
+  }
+  return readers;
+}
+
 // The body of an If, a Loop or a Scan is taken with the node that it belongs to. ONNX Runtime 1.23 does not tell which
 // node that is, but which values come from outside.
 bool is_body(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes) {
@@ -48,16 +61,19 @@ bool is_body(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes) {
 }  // namespace
 
 provider::provider(const OrtSessionOptions* session, const OrtLogger* logger)
-    : OrtEp{}, logger_(logger), options_(read_options(session)), compiler_(options_) {
+    : OrtEp{},
+      logger_(logger),
+      options_(read_options(session)),
+      contexts_(read_context_options(session)),
+      compiler_(options_) {
   ort_version_supported = api_version;
   GetName = [](const OrtEp*) noexcept -> const char* { return provider_name; };
   GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept {
     return static_cast<provider*>(self)->take_nodes(graph, to);
   };
-  Compile = [](OrtEp* self, const OrtGraph**, const OrtNode** fused, size_t count, OrtNodeComputeInfo** to,
+  Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** fused, size_t count, OrtNodeComputeInfo** to,
                OrtNode** contexts) noexcept {
-    if (contexts) std::fill_n(contexts, count, nullptr);
-    return static_cast<provider*>(self)->open_parts(fused, count, to);
+    return static_cast<provider*>(self)->open_parts(graphs, fused, count, to, contexts);
   };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
     for (size_t i = 0; i < count; ++i) delete static_cast<fused_node*>(infos[i]);
@@ -87,35 +103,39 @@ OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to
     if (is_body(graph, nodes)) return;
     std::map<std::string, std::size_t> reasons;
     std::set<const OrtNode*> left;
+    std::vector<std::vector<const OrtNode*>> contexts;
     for (const OrtNode* n : nodes)
-      if (std::string reason = reason_against(graph, n, compiler_); !reason.empty()) left.insert(n), ++reasons[reason];
-    constexpr int most_rounds = 8;
-    constexpr std::size_t least_nodes = 2;  // of a part that is not the whole graph
+      if (is_own_context(n)) {
+        compiled_part what = read_context_node(graph, n, compiler_);
+        std::vector<std::string> outputs = what.outputs;
+        compiled_.insert_or_assign(sorted(std::move(outputs)), std::move(what));
+        contexts.push_back({n});
+        left.insert(n);
+      } else if (std::string reason = reason_against(graph, n, compiler_); !reason.empty())
+        left.insert(n), ++reasons[reason];
+    constexpr int most_rounds = 16;
+    constexpr std::size_t least_nodes = 2;  // of a part, if ONNX Runtime runs nodes besides
     std::vector<std::vector<const OrtNode*>> taken;
     for (int round = 0; round < most_rounds; ++round) {
       taken.clear();
       bool again = false;
       for (auto& part : parts_of(graph, [&](const OrtNode* n) { return !left.contains(n); })) {
-        if (part.size() < least_nodes && part.size() < nodes.size()) continue;
+        if (part.size() < least_nodes && !left.empty()) continue;
         const std::string problem = compile(graph, part);
         if (problem.empty()) {
           taken.push_back(std::move(part));
           continue;
         }
         ++reasons[problem];
-        // The longest name that is in the message: names may be parts of others.
-        const OrtNode* named = nullptr;
-        for (const OrtNode* n : part)
-          if (const std::string name = name_of(n); !name.empty() &&
-                                                   problem.find("'" + name + "'") != std::string::npos &&
-                                                   (!named || name.size() > name_of(named).size()))
-            named = n;
-        if (named) left.insert(named), again = true;
-        else left.insert(part.begin(), part.end());
+        const std::vector<const OrtNode*> named = named_in(problem, part);
+        if (named.empty()) left.insert(part.begin(), part.end());
+        left.insert(named.begin(), named.end());
+        again |= !named.empty();
       }
       if (!again) break;
     }
     std::size_t count = 0;
+    taken.insert(taken.end(), contexts.begin(), contexts.end());
     for (const auto& part : taken) {
       OrtNodeFusionOptions options{};
       options.ort_version_supported = api_version;
@@ -130,8 +150,11 @@ OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to
   });
 }
 
-OrtStatus* provider::open_parts(const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** to) noexcept {
+OrtStatus* provider::open_parts(const OrtGraph** graphs, const OrtNode** fused, std::size_t count,
+                                OrtNodeComputeInfo** to, OrtNode** contexts) noexcept {
   std::fill_n(to, count, nullptr);
+  const bool writes = contexts_.enabled && contexts;
+  if (writes) std::fill_n(contexts, count, nullptr);
   OrtStatus* status = guarded([&] {
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<std::string> inputs, outputs;
@@ -142,10 +165,14 @@ OrtStatus* provider::open_parts(const OrtNode** fused, std::size_t count, OrtNod
         throw std::runtime_error("kiln: the fused node '" + name_of(fused[i]) +
                                  "' is none of the parts that were taken");
       to[i] = new fused_node(std::make_unique<part>(found->second, options_, inputs, outputs));
+      if (writes) contexts[i] = make_context_node(graphs[i], fused[i], found->second, contexts_);
     }
   });
   if (!status) return nullptr;
-  for (std::size_t i = 0; i < count; ++i) delete static_cast<fused_node*>(to[i]), to[i] = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    delete static_cast<fused_node*>(to[i]), to[i] = nullptr;
+    if (writes && contexts[i]) runtime().api->ReleaseNode(contexts[i]), contexts[i] = nullptr;
+  }
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onnxruntime/compiler.hpp"
+#include "onnxruntime/context_node.hpp"
 #include "onnxruntime/part.hpp"
 
 namespace kiln::ort {
@@ -16,13 +17,16 @@ class provider : public OrtEp {
 
  private:
   OrtStatus* take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept;
-  OrtStatus* open_parts(const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** to) noexcept;
+  // `contexts` gets the nodes for a model of compiled parts, if the session asks for one.
+  OrtStatus* open_parts(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** to,
+                        OrtNode** contexts) noexcept;
   // Compiles a part. Returns why it cannot, or "".
   std::string compile(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes);
   void tell(OrtLoggingLevel level, const std::string& text) const;
 
   const OrtLogger* logger_;
   provider_options options_;
+  context_options contexts_;
   compiler compiler_;
   // By the names of what the part gives: a fused node has the same.
   std::map<std::vector<std::string>, compiled_part> compiled_;

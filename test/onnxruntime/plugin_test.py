@@ -120,6 +120,40 @@ class Plugin(unittest.TestCase):
         self.assertRegex(log, r"Kiln runs [34] of 6 nodes in [12] parts")
         self.assertIn("'t' holds text", log)
 
+    def test_models_of_compiled_parts(self):
+        feed = {"x": np.random.default_rng(5).standard_normal((3, 16)).astype(np.float32)}
+        for embedded in "0", "1":
+            with tempfile.TemporaryDirectory() as folder:
+                source, made = f"{folder}/m.onnx", f"{folder}/made/m_ctx.onnx"
+                os.mkdir(f"{folder}/made")
+                with open(source, "wb") as f:
+                    f.write(perceptron())
+                writing = options()
+                writing.add_session_config_entry("ep.context_enable", "1")
+                writing.add_session_config_entry("ep.context_embed_mode", embedded)
+                writing.add_session_config_entry("ep.context_file_path", made)
+                expected = ort.InferenceSession(source, writing).run(None, feed)[0]
+                os.remove(source)
+                nodes = onnx.load(made).graph.node
+                self.assertEqual([n.op_type for n in nodes], ["EPContext"])
+                self.assertEqual(sum(n.endswith(".kiln") for n in os.listdir(f"{folder}/made")), 1 - int(embedded))
+                with tempfile.TemporaryDirectory() as other:
+                    # Another machine: an empty cache, and nothing is compiled from ONNX.
+                    session = ort.InferenceSession(made, options(cache=other))
+                    self.assertEqual(session.get_providers()[0], NAME)
+                    np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+
+    def test_a_context_may_not_name_files_elsewhere(self):
+        node = h.make_node("EPContext", ["x"], ["y"], name="part", domain="com.microsoft", main_context=1, embed_mode=0, source=NAME, ep_cache_context="../../etc/passwd")
+        data = model([node], [("x", T.FLOAT, ["n"])], [("y", T.FLOAT, ["n"])], more=[h.make_opsetid("com.microsoft", 1)])
+        # ONNX Runtime logs the provider's words and says itself that nobody takes the node.
+        with self.assertRaisesRegex(Exception, "not a file beside the model|not compatible|Could not find an implementation"):
+            ort.InferenceSession(data, options())
+
+    def test_shapes_that_are_inputs(self):
+        data = model([h.make_node("Reshape", ["x", "shape"], ["y"])], [("x", T.FLOAT, ["n", "m"]), ("shape", T.INT64, [2])], [("y", T.FLOAT, ["a", "b"])])
+        self.check(data, {"x": np.ones((2, 6), np.float32), "shape": np.array([-1, 3])}, {"x": np.ones((2, 6), np.float32), "shape": np.array([0, 6])})
+
     def test_options_are_those_of_the_command_line(self):
         feed = {"x": np.ones((2, 16), np.float32)}
         self.check(perceptron(), feed, device="host", threads=1, specialize="off", graph="auto", tune="off", precision="model")
