@@ -1,6 +1,5 @@
 #include "onnxruntime/compiler.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -12,6 +11,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
+
+#include "onnxruntime/kiln_library.hpp"
+#include "onnxruntime/own_folder.hpp"
 
 extern "C" {
 #include "blake3.h"
@@ -116,14 +118,15 @@ std::string make_work_folder(const fs::path& in) {
   return work;
 }
 
-}  // namespace
-
-std::string own_folder() {
-  Dl_info info{};
-  if (!::dladdr(reinterpret_cast<const void*>(&own_folder), &info) || !info.dli_fname) return ".";
-  const fs::path file = fs::absolute(info.dli_fname);
-  return file.parent_path().string();
+// A file that was cut, by a full disk for example, is made again: an error while it is opened would end the session.
+bool is_sound(const fs::path& file) {
+  kiln_description* description = nullptr;
+  if (!fs::exists(file) || library().description_open(file.c_str(), &description) != KILN_OK) return false;
+  library().description_close(description);
+  return true;
 }
+
+}  // namespace
 
 compiler::compiler(const provider_options& options)
     : program_(find_program(options.compiler)), folder_(find_folder(options.cache)) {
@@ -149,7 +152,7 @@ std::string compiler::compile(const graph_model& model) const {
   hashed.insert(hashed.end(), options_.begin(), options_.end());
   hashed.insert(hashed.end(), model.data.begin(), model.data.end());
   const fs::path folder = folder_, result = folder / (name_of_contents(hashed) + ".kiln");
-  if (fs::exists(result)) return result.string();
+  if (is_sound(result)) return result.string();
 
   const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
@@ -170,7 +173,7 @@ std::string compiler::compile(const graph_model& model) const {
 
 std::string compiler::keep(const std::string& contents) const {
   const fs::path folder = folder_, result = folder / (name_of_contents({contents}) + ".kiln");
-  if (fs::exists(result)) return result.string();
+  if (is_sound(result)) return result.string();
   const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
   write(fs::path(work) / "model.kiln", std::array{std::string_view(contents)});

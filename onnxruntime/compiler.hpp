@@ -11,9 +11,6 @@
 
 namespace kiln::ort {
 
-// The folder of this library.
-std::string own_folder();
-
 class compiler {
  public:
   // Finds the program: the option, $KILN_COMPILER, beside this library, or `kiln` of the PATH.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "onnxruntime/compiler.hpp"
+#include "onnxruntime/own_folder.hpp"
 
 namespace kiln::ort {
 namespace {

@@ -1,4 +1,5 @@
 """The execution provider in ONNX Runtime's own sessions: answers, shapes, parts, options, errors, threads."""
+import glob
 import os
 import re
 import runpy
@@ -171,6 +172,16 @@ class Plugin(unittest.TestCase):
             session.run(None, {"x": np.ones(3, np.float32), "z": np.ones(4, np.float32)})
         self.assertEqual(session.get_providers()[0], NAME)
         np.testing.assert_array_equal(session.run(None, {"x": np.ones(3, np.float32), "z": np.ones(3, np.float32)})[0], -2 * np.ones(3, np.float32))
+
+    def test_a_cut_file_in_the_cache_is_made_again(self):
+        with tempfile.TemporaryDirectory() as cache:
+            feed = {"x": np.ones((2, 16), np.float32)}
+            self.check(perceptron(), feed, cache=cache)
+            (file,) = glob.glob(cache + "/onnxruntime/*.kiln")
+            size = os.path.getsize(file)
+            os.truncate(file, 1000)
+            self.check(perceptron(), feed, cache=cache)
+            self.assertEqual(os.path.getsize(file), size)
 
     def test_sessions_and_threads(self):
         data, wrong = perceptron(), []
