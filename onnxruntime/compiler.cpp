@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <system_error>
 
 #include "onnxruntime/kiln_library.hpp"
@@ -101,7 +103,11 @@ void write(const fs::path& to, const auto& parts) {
 std::string name_of_contents(const std::vector<std::string_view>& parts) {
   blake3_hasher hasher;
   blake3_hasher_init(&hasher);
-  for (std::string_view part : parts) blake3_hasher_update(&hasher, part.data(), part.size());
+  for (std::string_view part : parts) {
+    const std::uint64_t length = part.size();
+    blake3_hasher_update(&hasher, &length, sizeof length);
+    blake3_hasher_update(&hasher, part.data(), part.size());
+  }
   std::array<std::uint8_t, 16> digest;
   blake3_hasher_finalize(&hasher, digest.data(), digest.size());
   std::string name;
@@ -110,9 +116,22 @@ std::string name_of_contents(const std::vector<std::string_view>& parts) {
   return name;
 }
 
+// Makes a cache folder that nobody else may use, or checks one that is there.
+void prepare(const fs::path& folder) {
+  if (!fs::exists(folder)) {
+    fs::create_directories(folder);
+    fs::permissions(folder, fs::perms::owner_all);
+  }
+  struct stat about{};
+  if (::stat(folder.c_str(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH)))
+    throw std::runtime_error("kiln: " + folder.string() +
+                             ": others may write to this cache folder; choose one of your own with the option 'cache'");
+}
+
 // A folder of its own for a file that is being made.
 std::string make_work_folder(const fs::path& in) {
-  fs::create_directories(in);
+  prepare(in.parent_path());
+  prepare(in);
   std::string work = (in / "work.XXXXXX").string();
   if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + in.string() + " cannot be written");
   return work;
@@ -126,13 +145,29 @@ bool is_sound(const fs::path& file) {
   return true;
 }
 
+// What tells this program from another build of the same version, whose importer may differ.
+std::string build_of(const std::string& program) {
+  std::vector<fs::path> places;
+  if (program.find('/') != std::string::npos) places.emplace_back(program);
+  else if (const char* path = std::getenv("PATH"))
+    for (std::istringstream all(path); all.good();)
+      if (std::string folder; std::getline(all, folder, ':')) places.push_back(fs::path(folder) / program);
+  for (const fs::path& p : places) {
+    std::error_code absent;
+    const auto bytes = fs::file_size(p, absent);
+    if (absent) continue;
+    return std::to_string(bytes) + " " + std::to_string(fs::last_write_time(p, absent).time_since_epoch().count());
+  }
+  return "";
+}
+
 }  // namespace
 
 compiler::compiler(const provider_options& options)
     : program_(find_program(options.compiler)), folder_(find_folder(options.cache)) {
   if (!options.precision.empty()) options_.push_back(options.precision);
   const finished version = run({program_, "--version"}, 1);
-  version_ = version.words;
+  version_ = version.words + build_of(program_);
   const finished listed = run({program_, "ops", "--json"}, 1);
   if (listed.status != 0)
     throw std::runtime_error("kiln: '" + program_ + "' does not list its operators: it is no compiler of this kind");

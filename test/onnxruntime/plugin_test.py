@@ -151,6 +151,16 @@ class Plugin(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "not a file beside the model|not compatible|Could not find an implementation"):
             ort.InferenceSession(data, options())
 
+    def test_a_cache_that_others_may_write_is_not_used(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o777)
+            session = ort.InferenceSession(perceptron(), options(cache=folder))
+            self.assertEqual(os.listdir(folder), [])
+            session.run(None, {"x": np.ones((1, 16), np.float32)})  # by ONNX Runtime
+        with tempfile.TemporaryDirectory() as folder:
+            ort.InferenceSession(perceptron(), options(cache=f"{folder}/c"))
+            self.assertEqual([os.stat(f"{folder}/{d}").st_mode & 0o777 for d in ("c", "c/onnxruntime")], [0o700, 0o700])
+
     def test_shapes_that_are_inputs(self):
         data = model([h.make_node("Reshape", ["x", "shape"], ["y"])], [("x", T.FLOAT, ["n", "m"]), ("shape", T.INT64, [2])], [("y", T.FLOAT, ["a", "b"])])
         self.check(data, {"x": np.ones((2, 6), np.float32), "shape": np.array([-1, 3])}, {"x": np.ones((2, 6), np.float32), "shape": np.array([0, 6])})
