@@ -87,7 +87,8 @@ class decoder_step {
   dim_bindings exact_of(const step_ids& ids, const dim_bindings& sizes, const dim_bindings& room) const;
   dim_bindings room_of(const step_ids& ids, const state_types& states, const encoded_prompt* encoded) const;
   void upload_inputs(const step_ids& ids, const std::vector<shape>& shapes, const encoded_prompt* encoded);
-  // Enqueues a step and returns its plan. Only then the new states are those of `state`.
+  // Enqueues a step. If `logits` is not null, waits for it and stores the logits there. `state` changes only if nothing
+  // was thrown.
   void enqueue(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last,
                std::vector<float>* logits);
   void add_zeros(const std::vector<shape>& shapes, sequence_state& state, std::vector<std::string>& added);

@@ -57,8 +57,8 @@ class session {
 
   // One plan for `sizes` and for later ones that are not larger than `room`, which grows with them (a decoder's steps).
   // Its kernels serve all sizes, except those that have only dims of `exact`: these are compiled for the values there,
-  // which all sizes must have. Returns null if some kernel serves one set of sizes only, or if exact kernels are
-  // compiled in the background (`ready`: now or never; later processes find them in the cache): use at() then.
+  // which all sizes must have. With `ready` they are not compiled now: if the cache lacks them, they are compiled in
+  // the background for later sessions. Returns null then, and if some kernel serves one set of sizes only: use at().
   enum class exact_kernels : std::uint8_t { compiled, ready };
   std::unique_ptr<size_series> series(const dim_bindings& sizes, const dim_bindings& room,
                                       const dim_bindings& exact = {}, exact_kernels which = exact_kernels::compiled);
