@@ -74,7 +74,7 @@ class decoder {
   bool takes_encoder_padding() const;
   // `expected`: ids that the sequences will have soon.
   step_ids step_of(const id_rows& rows, std::int64_t expected = 0) const;
-  // Rows of one length in the parts that are given to the model one after another, and what comes of each.
+  // Cuts rows of one length into chunks and calls `run(rows, expected, is_last)` for each, in order.
   template <class Run>
   void in_parts(const id_rows& rows, Run&& run);
   // Whether the model takes fewer ids at a time than these rows have.

@@ -171,7 +171,7 @@ void executable::run(execution_context& context, std::span<const input_span> inp
     context.last_run_->record(on);
     if (on != &stream) device_->wait(&stream, *context.last_run_);
   };
-  // Runs of the host have ended when they are enqueued.
+  // On the host a run ends before this function returns, so the block can go back to the pool at its end.
   std::optional<borrowed_block> arena;
   if (plan_->arenas) context.pointers_.move_arena(arena.emplace(*plan_->arenas, plan_->arena_bytes).data());
   try {
