@@ -56,8 +56,8 @@ class decoder_step {
   // Whether start() may be used: the program says which ids are the likeliest, and the device works while the host goes
   // on.
   bool runs_ahead() const;
-  // Begins a step and does not wait for it. With `after_last` the model reads the ids that the step before chose, in the
-  // device's memory, and ignores `ids.tokens`. Call answer() before a third step begins.
+  // Begins a step and does not wait for it. With `after_last` the model reads the ids that the step before chose, in
+  // the device's memory, and ignores `ids.tokens`. Call answer() before a third step begins.
   void start(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded, bool after_last);
   // Waits for the oldest step without an answer. Returns the likeliest next id of each row.
   std::vector<std::int64_t> answer();

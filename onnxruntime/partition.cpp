@@ -79,7 +79,8 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
   for (const auto& values : {inputs_of(node), outputs_of(node), captured_by(node)})
     for (const OrtValueInfo* v : values)
       if (std::string problem = type_problem(v); !problem.empty()) return called + ": " + problem;
-  // Kiln takes the elements of such an input as the sizes themselves. It does not know -1 (infer this size) and 0 (copy it).
+  // Kiln takes the elements of such an input as the sizes themselves. It does not know -1 (infer this size) and 0 (copy
+  // it).
   if (const auto inputs = inputs_of(node); domain.empty() && what == "Reshape" && is_given(graph, inputs.at(1)))
     return called + ": the shape is an input, in which -1 and 0 are not known";
   std::size_t count = 0;
