@@ -45,6 +45,7 @@ action declare_perf(CLI::App& app);
 action declare_generate(CLI::App& app);
 action declare_verify(CLI::App& app);
 action declare_inspect(CLI::App& app);
+action declare_diff(CLI::App& app);
 action declare_tune(CLI::App& app);
 action declare_finalize(CLI::App& app);
 action declare_cache(CLI::App& app);

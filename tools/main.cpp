@@ -43,6 +43,8 @@ constexpr std::array commands{
             stopping::limited, true, declare_verify},
     command{"inspect", "Show what is inside a .kiln file", "kiln inspect resnet50.kiln", stopping::at_once, false,
             declare_inspect},
+    command{"diff", "Compare what is inside two .kiln files", "kiln diff before.kiln after.kiln", stopping::at_once,
+            false, declare_diff},
     command{"finalize", "Make native objects for a target that need not be here",
             "kiln finalize resnet50.kiln --target x86-64-v4 -o objects", stopping::limited, true, declare_finalize},
     command{"warm", "Fill a cache, an archive or the files themselves for targets that need not be here",

@@ -18,8 +18,8 @@ void add_remote_option(CLI::App& app, cache_choice& choice);
 
 struct model_options {
   std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget, specialize = "eager";
-  std::vector<std::string> inputs, dims;
-  std::map<std::string, literal> given;  // inputs that a command already has; --input comes first
+  std::vector<std::string> inputs, dims, shapes;
+  std::string inputs_dir;
   cache_choice cache;
   worker_choice workers;
   bool if_cached = false, verify_cache = false, pin = false;
@@ -33,6 +33,8 @@ void add_model_options(CLI::App& app, model_options& options);
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 // Throws error{usage} if a name is given twice with different values.
 dim_bindings parse_bindings(const std::vector<std::string>& texts);
+// INPUT:1x3x224x224 texts, several in one text if commas separate them; INPUT:scalar has no dims. Throws error{usage}.
+std::map<std::string, std::vector<dim>> parse_shapes(const std::vector<std::string>& texts);
 // Throws error{usage} for a name that the program does not have; the message suggests the nearest one.
 void require_known_dimensions(const program& p, const dim_bindings& sizes);
 

@@ -10,33 +10,43 @@
 #include "ir/nearest_name.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
+#include "tools/supplied_tensors.hpp"
 #include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
 
+// Throws error{usage} if the model has no input of this name.
+value find_input(const program& p, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (value v : p.main().parameters()) {
+    if (module::parameter_name(v) == name) return v;
+    known.push_back(module::parameter_name(v));
+  }
+  throw error(error_kind::usage,
+              fmt::format("input '{}': the model has none of this name{}", name, did_you_mean(name, known)));
+}
+
 std::map<std::string, literal> read_inputs(const program& p, const std::vector<std::string>& texts) {
-  std::map<std::string, value> parameters;
-  for (value v : p.main().parameters()) parameters.emplace(module::parameter_name(v), v);
   std::map<std::string, literal> result;
   for (const std::string& text : texts) {
     auto [name, file] = split_assignment(text, "--input");
-    auto found = parameters.find(name);
-    if (found == parameters.end()) {
-      std::vector<std::string_view> known;
-      for (const auto& [parameter, v] : parameters) known.push_back(parameter);
-      throw error(error_kind::usage,
-                  fmt::format("input '{}': the model has none of this name{}", name, did_you_mean(name, known)));
-    }
-    if (!result.emplace(name, as_type(read_npy(file), found->second.type().type)).second)
+    const element_type type = find_input(p, name).type().type;
+    if (!result.emplace(name, as_type(read_npy(file), type)).second)
       throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
   return result;
 }
 
-// The sizes of the inputs and those of --dim, which may give what the inputs leave open.
-dim_bindings sizes_of(const program& p, const std::map<std::string, literal>& given, const dim_bindings& told) {
+// The sizes of the inputs and those of --shape and --dim, which may give what the inputs leave open.
+dim_bindings sizes_of(const program& p, const std::map<std::string, literal>& given, const model_options& options) {
+  const dim_bindings told = parse_bindings(options.dims);
+  require_known_dimensions(p, told);
   std::vector<given_shape> shapes;
+  for (const auto& [name, dims] : parse_shapes(options.shapes)) {
+    const shape& declared = find_input(p, name).type();
+    shapes.push_back({name, declared, {declared.type, dims}});
+  }
   for (value v : p.main().parameters())
     if (auto found = given.find(module::parameter_name(v)); found != given.end())
       shapes.push_back({found->first, v.type(), found->second.type()});
@@ -75,15 +85,14 @@ opened_model::opened_model(program portable, const model_options& options, const
 void opened_model::prepare(const model_options& options) {
   const program& portable = session_.portable();
   auto given = read_inputs(portable, options.inputs);
-  given.insert(options.given.begin(), options.given.end());
-  const dim_bindings told = parse_bindings(options.dims);
-  require_known_dimensions(portable, told);
-  const dim_bindings sizes = sizes_of(portable, given, told);
+  if (!options.inputs_dir.empty()) given.merge(read_inputs_of_folder(portable.main(), options.inputs_dir, given));
+  const dim_bindings sizes = sizes_of(portable, given, options);
   for (const auto& [name, range] : portable.symbols)
     if (!sizes.contains(name))
       throw error(
           error_kind::usage,
-          fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or an input that has it", name, name));
+          fmt::format("dimension '{}' is open: give it a value with --dim {}=N or --shape, or an input that has it",
+                      name, name));
   program bound = portable.bind(sizes);
   for (value v : bound.main().parameters()) {
     const std::string& name = module::parameter_name(v);

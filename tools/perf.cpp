@@ -10,6 +10,7 @@
 #include "jit/tuning/statistics.hpp"
 #include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
+#include "tools/concurrent_runs.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
 #include "tools/opened_model.hpp"
@@ -22,7 +23,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct options : model_options {
-  int runs = 100, warmup = 5, tensor_sets = 1;
+  int runs = 100, warmup = 5, tensor_sets = 1, streams = 1;
+  std::string duration;
   bool per_kernel = false;
   std::string html, output_dir;
   std::vector<std::string> feeds, counters;
@@ -100,7 +102,16 @@ double time_host(const executable& exe, execution_context& context, tensor_turns
   return percentile(times, 0.5);
 }
 
-int measure(const options& o, const output_options& output) {
+// How long to measure: --duration, and at least -n runs where that is given too.
+run_goal goal_of(const options& o, bool runs_given) {
+  if (o.duration.empty()) return {.runs = o.runs};
+  return {.runs = runs_given ? o.runs : 1, .ms = parse_duration_ms(o.duration, "--duration")};
+}
+
+int measure(const options& o, bool runs_given, const output_options& output) {
+  const run_goal goal = goal_of(o, runs_given);
+  if (goal.ms > 0 && !(o.feeds.empty() && o.counters.empty()))
+    throw error(error_kind::usage, "--duration: what is fed has room for a number of runs; give -n instead");
   opened_model model(o, output);
   model.run_once();
   auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(model, o.runs, o.warmup);
@@ -129,7 +140,7 @@ int measure(const options& o, const output_options& output) {
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(o.runs));
   auto first = clock::now();
-  for (int i = 0; i < o.runs; ++i) times.push_back(run(i + 1 == o.runs));
+  for (int i = 0; !goal.reached(i, milliseconds_since(first)); ++i) times.push_back(run(i + 1 == goal.runs));
   double all_ms = milliseconds_since(first);
   if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), turns.last().download());
   std::vector<double> sorted = times;
@@ -141,7 +152,7 @@ int measure(const options& o, const output_options& output) {
   document["p99_ms"] = percentile(sorted, 0.99);
   document["min_ms"] = sorted.front();
   document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  document["runs_per_second"] = 1000.0 * o.runs / all_ms;
+  document["runs_per_second"] = 1000.0 * static_cast<double>(times.size()) / all_ms;
   bool host = exe.target().info().host_memory;
   turns.start(fed);
   document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, turns, fed, o.runs);
@@ -149,7 +160,10 @@ int measure(const options& o, const output_options& output) {
   document["host_ms"] =
       host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
   document["graph"] = describe(context.report(), context.decision(), model.instance().graphs());
-  document["runs"] = o.runs;
+  document["runs"] = times.size();
+  if (o.streams > 1)
+    document["concurrency"] =
+        measure_concurrently(exe, model.instance().graphs().options(), model.inputs(), o.streams, o.warmup, goal);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
@@ -164,9 +178,10 @@ int measure(const options& o, const output_options& output) {
     print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
           model.read_ms(), model.instance().finalize_ms(), model.instance().report().hits,
           model.instance().report().misses, model.instance().load_ms(), model.first_run_ms());
-    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", o.runs,
+    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", times.size(),
           document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(),
           document["min_ms"].get<double>());
+    if (o.streams > 1) print_concurrency(document["concurrency"]);
     if (!host) {
       print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n",
             document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
@@ -194,7 +209,12 @@ int measure(const options& o, const output_options& output) {
 action declare_perf(CLI::App& app) {
   auto o = std::make_shared<options>();
   add_model_options(app, *o);
-  app.add_option("-n", o->runs, "Measured runs")->check(CLI::PositiveNumber);
+  CLI::Option* runs = app.add_option("-n,--iterations", o->runs, "Measured runs")->check(CLI::PositiveNumber);
+  app.add_option("--duration", o->duration,
+                 "Measure for this long, e.g. 10s, and at least as many runs as -n says where it is given");
+  app.add_option("--concurrency", o->streams,
+                 "Then also measure throughput and latency with this many callers at once, as many runs each")
+      ->check(CLI::Range(1, 256));
   app.add_option("--warmup", o->warmup, "Runs before them")->check(CLI::NonNegativeNumber);
   app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
   app.add_option("--html", o->html, "Write a page with plots");
@@ -203,7 +223,7 @@ action declare_perf(CLI::App& app) {
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");
   app.add_option("--tensor-sets", o->tensor_sets, "Sets of tensors that runs use in turn")->check(CLI::Range(1, 64));
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output of the last measured run");
-  return [o](const output_options& output) { return measure(*o, output); };
+  return [o, runs](const output_options& output) { return measure(*o, runs->count() > 0, output); };
 }
 
 }  // namespace kiln::tools

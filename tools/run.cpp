@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "tools/command.hpp"
@@ -12,7 +14,29 @@ namespace {
 
 struct options : model_options {
   std::string output_dir;
+  bool dump = false;
 };
+
+nlohmann::ordered_json elements_of(const literal& tensor) {
+  auto list = nlohmann::ordered_json::array();
+  for (std::int64_t i = 0; i < tensor.type().element_count(); ++i) {
+    const double number = tensor.at(i);
+    // JSON has no infinities.
+    if (std::isfinite(number)) list.push_back(number);
+    else list.push_back(fmt::format("{}", number));
+  }
+  return list;
+}
+
+// Eight to a line.
+void print_elements(const literal& tensor) {
+  const std::int64_t count = tensor.type().element_count();
+  for (std::int64_t i = 0; i < count; i += 8) {
+    print("   ");
+    for (std::int64_t k = i; k < std::min(i + 8, count); ++k) print(" {:.6g}", tensor.at(k));
+    print("\n");
+  }
+}
 
 int run_model(const options& o, const output_options& output) {
   const double budget_ms = tuning_budget_ms(o);
@@ -32,6 +56,8 @@ int run_model(const options& o, const output_options& output) {
   auto list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < ports.size(); ++i)
     list.push_back({{"name", ports[i].name}, {"shape", outputs[i].type().str()}});
+  if (o.dump)
+    for (std::size_t i = 0; i < ports.size(); ++i) list[i]["elements"] = elements_of(outputs[i]);
   document["outputs"] = list;
   output.print(document, [&] {
     const jit_report& jit = model.instance().report();
@@ -41,8 +67,10 @@ int run_model(const options& o, const output_options& output) {
           document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
     print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", model.read_ms(),
           model.instance().finalize_ms(), model.instance().load_ms(), model.first_run_ms());
-    for (std::size_t i = 0; i < ports.size(); ++i)
+    for (std::size_t i = 0; i < ports.size(); ++i) {
       print("  output {:<24} {}\n", ports[i].name, outputs[i].type().str());
+      if (o.dump) print_elements(outputs[i]);
+    }
   });
   return 0;
 }
@@ -54,6 +82,7 @@ action declare_run(CLI::App& app) {
   o->specialize = "lazy";
   add_model_options(app, *o);
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output");
+  app.add_flag("--dump-output", o->dump, "Print the elements of every output");
   return [o](const output_options& output) { return run_model(*o, output); };
 }
 

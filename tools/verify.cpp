@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "aot/onnx/import.hpp"
-#include "aot/onnx/read_tensor.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/bounded.hpp"
@@ -18,26 +16,16 @@
 #include "tools/opened_model.hpp"
 #include "tools/sequence_option.hpp"
 #include "tools/single_kernel.hpp"
+#include "tools/supplied_tensors.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options : model_options {
-  std::string inputs_dir;
   std::vector<std::string> sequences;
   custom_op_choice custom_ops;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
-
-// NAME.npy of the folder, or ONNX's own test data (input_3.pb, output_0.pb); none where the folder has neither.
-std::optional<literal> supplied(const std::string& folder, const std::string& name, const char* role,
-                                std::size_t index) {
-  std::filesystem::path npy = std::filesystem::path(folder) / (file_name(name) + ".npy");
-  if (std::filesystem::exists(npy)) return read_npy(npy);
-  std::filesystem::path pb = std::filesystem::path(folder) / fmt::format("{}_{}.pb", role, index);
-  if (std::filesystem::exists(pb)) return read_onnx_tensor(pb);
-  return std::nullopt;
-}
 
 nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
   return {{"name", name},
@@ -110,22 +98,6 @@ std::size_t own_outputs(const module& m) {
   return own;
 }
 
-// Every input must come from the folder or from --input, because a comparison with random data would be meaningless.
-void read_supplied_inputs(const module& m, options& o) {
-  if (std::error_code code; !std::filesystem::is_directory(o.inputs_dir, code))
-    throw error(error_kind::missing_file, fmt::format("{}: is not a folder", o.inputs_dir));
-  auto parameters = m.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const std::string name(module::parameter_name(parameters[i]));
-    if (auto data = supplied(o.inputs_dir, name, "input", i))
-      o.given.insert_or_assign(name, as_type(*data, parameters[i].type().type));
-    else if (std::ranges::none_of(o.inputs, [&](const std::string& text) { return text.starts_with(name + "="); }))
-      throw error(error_kind::missing_file,
-                  fmt::format("{}: lacks input '{}': put {}.npy or input_{}.pb there, or give --input {}=FILE",
-                              o.inputs_dir, name, file_name(name), i, name));
-  }
-}
-
 int verify_model(options o, const output_options& output) {
   std::string model = o.file;
   if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
@@ -144,7 +116,6 @@ int verify_model(options o, const output_options& output) {
   compiling.int4_weights = o.int4_weights;
   // Quantization is no error of the kernels: they must agree with the reference of the quantized program.
   if (o.int4_weights) optimize(reference, compiling);
-  if (!o.inputs_dir.empty()) read_supplied_inputs(imported.main(), o);
   opened_model opened(compile(std::move(imported), compiling), o, output);
   auto got = opened.run_once();
   auto names = reference.main().output_names();
@@ -153,7 +124,7 @@ int verify_model(options o, const output_options& output) {
   if (!o.inputs_dir.empty()) {
     const std::size_t own = own_outputs(reference.main());
     for (std::size_t i = 0; i < own; ++i)
-      if (auto data = supplied(o.inputs_dir, names[i], "output", i)) expected.push_back(*data);
+      if (auto data = find_supplied(o.inputs_dir, names[i], "output", i)) expected.push_back(*data);
     if (expected.size() == own) against = "supplied outputs";
     else if (!expected.empty())
       throw error(error_kind::missing_file,
@@ -213,8 +184,9 @@ action declare_verify(CLI::App& app) {
   auto o = std::make_shared<options>();
   add_model_options(app, *o);
   app.get_option("FILE")->description("ONNX model");
-  app.add_option("--inputs", o->inputs_dir,
-                 "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
+  app.get_option("--inputs")
+      ->description(
+          "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
   add_sequence_option(app, o->sequences);
   add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
