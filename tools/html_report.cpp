@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
+#include <array>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -72,62 +72,160 @@ std::string histogram(const std::vector<double>& runs) {
   return frame(top, " runs", fmt::format("milliseconds, {:.4g} to {:.4g}", *low, *high), bars);
 }
 
-// Kernels by total time, the largest first.
-std::string kernel_table(const nlohmann::ordered_json& per_kernel) {
-  struct sum {
-    double ms = 0;
-    std::size_t uses = 0;
-  };
-  std::map<std::string, sum> sums;
-  double total = 0;
+// One launch of the report: an entry of perf's `per_kernel`.
+struct launch_row {
+  std::string symbol, origin;
+  double ms = 0, begin_ms = 0;  // launches follow one another
+  double bytes = 0, live_bytes = 0;
+  const std::string& label() const { return origin.empty() ? symbol : origin; }
+};
+
+std::vector<launch_row> rows_of(const nlohmann::ordered_json& per_kernel) {
+  std::vector<launch_row> rows;
+  double now = 0;
   for (const auto& k : per_kernel) {
-    sum& s = sums[k["symbol"].get<std::string>()];
-    s.ms += k["ms"].get<double>();
-    ++s.uses;
-    total += k["ms"].get<double>();
+    rows.push_back({k["symbol"].get<std::string>(), k["origin"].get<std::string>(), k["ms"].get<double>(), now,
+                    k["bytes"].get<double>(), k["live_bytes"].get<double>()});
+    now += rows.back().ms;
   }
-  std::vector<std::pair<std::string, sum>> rows(sums.begin(), sums.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.ms > b.second.ms; });
-  std::string html = "<table><tr><th>kernel<th>uses<th>ms<th>share<th></tr>";
-  for (const auto& [name, s] : rows) {
-    double share = total > 0 ? s.ms / total * 100 : 0;
+  return rows;
+}
+
+double end_of(const std::vector<launch_row>& rows) {
+  return rows.empty() ? 0 : std::max(rows.back().begin_ms + rows.back().ms, 1e-9);
+}
+
+constexpr double lane_height = 22, lane_left = 190;
+
+// A lane for each kind of kernel, a bar for each launch, and below them the memory in use. A bar leads to its row of
+// the table.
+std::string timeline(const std::vector<launch_row>& rows) {
+  std::vector<std::string> lanes;
+  for (const launch_row& r : rows)
+    if (std::ranges::find(lanes, r.symbol) == lanes.end()) lanes.push_back(r.symbol);
+  // With many launches the picture is wider than the page, which scrolls it.
+  const double time_width = std::clamp(static_cast<double>(rows.size()) * 16, 820.0, 16000.0);
+  const double total = end_of(rows), below = lane_height * static_cast<double>(lanes.size()), memory = 110;
+  double most = 1;
+  for (const launch_row& r : rows) most = std::max(most, r.live_bytes);
+  auto x_of = [&](double ms) { return lane_left + ms / total * time_width; };
+  std::string svg = fmt::format("<div class='wide'><svg viewBox='0 0 {0} {1}' style='width:{0}px'>",
+                                lane_left + time_width + 60, below + memory + 30);
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    svg +=
+        fmt::format("<text x='0' y='{:.1f}'>{}</text><line class='grid' x1='0' x2='{}' y1='{}' y2='{}'/>",
+                    lane_height * static_cast<double>(i) + 15, escape(lanes[i].substr(0, 30)), lane_left + time_width,
+                    lane_height * static_cast<double>(i + 1), lane_height * static_cast<double>(i + 1));
+  for (int i = 0; i <= 8; ++i) {
+    const double ms = total * i / 8;
+    svg += fmt::format(
+        "<line class='grid' x1='{0:.1f}' x2='{0:.1f}' y1='0' y2='{1}'/><text x='{0:.1f}' y='{2}' "
+        "text-anchor='middle'>{3:.3g} ms</text>",
+        x_of(ms), below + memory, below + memory + 18, ms);
+  }
+  std::string path;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const launch_row& r = rows[i];
+    const auto lane = static_cast<double>(std::ranges::find(lanes, r.symbol) - lanes.begin());
+    svg += fmt::format(
+        "<a href='#launch-{0}'><rect id='bar-{0}' x='{1:.1f}' y='{2:.1f}' width='{3:.2f}' height='{4}'>"
+        "<title>{5}&#10;{6}, {7:.4f} ms</title></rect></a>",
+        i, x_of(r.begin_ms), lane_height * lane + 3, std::max(r.ms / total * time_width, 1.0), lane_height - 6,
+        escape(r.label()), escape(r.symbol), r.ms);
+    path += fmt::format("{}{:.1f},{:.1f} {:.1f},{:.1f}", path.empty() ? "" : " ", x_of(r.begin_ms),
+                        below + memory - r.live_bytes / most * (memory - 20), x_of(r.begin_ms + r.ms),
+                        below + memory - r.live_bytes / most * (memory - 20));
+  }
+  return svg + fmt::format(
+                   "<text x='0' y='{0:.1f}'>memory in use</text><text x='0' y='{1:.1f}'>at most {2:.2f} MB</text>"
+                   "<polyline class='memory' points='{3}'/></svg></div>",
+                   below + 35, below + 52, most / 1e6, path);
+}
+
+// Every launch, the slowest first. A number leads to its bar in the timeline.
+std::string launch_table(const std::vector<launch_row>& rows) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rows[a].ms > rows[b].ms; });
+  const double total = end_of(rows);
+  std::string html =
+      "<table class='launches'><tr><th>launch<th>nodes of the model<th>kernel<th>ms<th>share<th>MB<th>GB/s</tr>";
+  for (std::size_t i : order) {
+    const launch_row& r = rows[i];
+    const double share = r.ms / total * 100;
     html += fmt::format(
-        "<tr><td><code>{}</code><td>{}<td>{:.4f}<td>{:.1f} %<td><div class='bar' style='width:{:.1f}%'></div></tr>",
-        escape(name), s.uses, s.ms, share, share);
+        "<tr id='launch-{0}'><td><a href='#bar-{0}'>{0}</a><td>{1}<td><code>{2}</code><td>{3:.4f}<td>{4:.1f} %<div "
+        "class='bar' style='width:{4:.1f}%'></div><td>{5:.3f}<td>{6:.1f}</tr>",
+        i, escape(r.origin), escape(r.symbol), r.ms, share, r.bytes / 1e6, r.ms > 0 ? r.bytes / r.ms / 1e6 : 0.0);
   }
   return html + "</table>";
 }
+
+struct figure {
+  const char* key;
+  const char* words;
+  double scale;
+  const char* unit;
+};
+constexpr std::array figure_rows{figure{"read_ms", "reading the file", 1, "ms"},
+                                 figure{"finalize_ms", "finalizing kernels", 1, "ms"},
+                                 figure{"load_ms", "loading and packing weights", 1, "ms"},
+                                 figure{"first_run_ms", "first run", 1, "ms"},
+                                 figure{"runs", "measured runs", 1, ""},
+                                 figure{"p50_ms", "median of the runs", 1, "ms"},
+                                 figure{"p90_ms", "90 % of the runs took at most", 1, "ms"},
+                                 figure{"p99_ms", "99 % of the runs took at most", 1, "ms"},
+                                 figure{"min_ms", "fastest run", 1, "ms"},
+                                 figure{"runs_per_second", "runs per second", 1, ""},
+                                 figure{"kernels", "different kernels", 1, ""},
+                                 figure{"launches", "launches of a run", 1, ""},
+                                 figure{"constant_bytes", "weights", 1e-6, "MB"},
+                                 figure{"arena_bytes", "memory for intermediate values", 1e-6, "MB"},
+                                 figure{"peak_memory_bytes", "peak memory of the process", 1e-6, "MB"}};
 
 std::string figures(const nlohmann::ordered_json& document) {
   std::string html = "<table>";
-  for (const char* key : {"load_ms", "finalize_ms", "first_run_ms", "p50_ms", "p90_ms", "p99_ms", "min_ms", "runs",
-                          "kernels", "launches", "peak_memory_bytes"})
-    html += fmt::format(
-        "<tr><td>{}<td>{}</tr>", key,
-        document[key].is_number_float() ? fmt::format("{:.4g}", document[key].get<double>()) : document[key].dump());
+  for (const figure& f : figure_rows)
+    html += fmt::format("<tr><td>{}<td>{:.4g} {}</tr>", f.words, document[f.key].get<double>() * f.scale, f.unit);
   return html + "</table>";
 }
 
+// What the cache had, and what to ask about the rest.
+std::string cache_text(const nlohmann::ordered_json& document) {
+  const auto& cache = document["cache"];
+  const auto hits = cache["hits"].get<std::int64_t>(), misses = cache["misses"].get<std::int64_t>();
+  if (misses == 0) return fmt::format("<p>All {} kernels came from the cache.</p>", hits);
+  return fmt::format(
+      "<p>{} kernels came from the cache, {} were compiled. <code>kiln cache explain {}</code> says which field of the "
+      "key differs, if a kernel is missing again.</p>",
+      hits, misses, escape(document["file"].get<std::string>()));
+}
+
 constexpr std::string_view style =
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:800px;margin:2em auto;padding:0 "
-    "1em;color:#222}h2{margin-top:2em}"
-    "svg{width:100%}svg "
-    "text{font-size:11px;fill:#555}.grid{stroke:#ddd}circle,rect{fill:#c2410c}table{border-collapse:collapse;width:100%"
-    "}"
-    "td,th{text-align:left;padding:2px 10px 2px 0;border-bottom:1px solid "
-    "#eee}.bar{background:#c2410c;height:10px}td:last-child{width:30%}";
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
+    "h2{margin-top:2em}svg{width:100%}svg text{font-size:11px;fill:#555}.grid{stroke:#ddd}circle,rect{fill:#c2410c}"
+    "rect{stroke:#fff;stroke-width:.6}rect:hover,rect:target{fill:#1d4ed8}tr:target{background:#dbeafe}.memory{fill:"
+    "none;stroke:#1d4ed8;stroke-width:2}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;"
+    "padding:2px 10px 2px 0;border-bottom:1px solid #eee}.bar{background:#c2410c;height:4px}"
+    ".launches td:nth-child(5){min-width:6em}.launches td:nth-child(2){overflow-wrap:anywhere}";
 
 }  // namespace
 
 void write_html_report(const std::filesystem::path& file, const nlohmann::ordered_json& document,
                        const std::vector<double>& runs_ms) {
   std::string title = escape(document["file"].get<std::string>());
+  const std::vector<launch_row> rows = rows_of(document["per_kernel"]);
   std::string page = fmt::format(
       "<!doctype html><html lang='en'><meta charset='utf-8'><title>{0}</title><style>{1}</style><h1>{0}</h1><p>{2}, "
-      "{3} threads</p>{4}<h2>Runs</h2>{5}<h2>Distribution</h2>{6}<h2>Kernels</h2>"
-      "<p>Milliseconds of one run with every launch timed on its own.</p>{7}</html>\n",
+      "{3} threads</p>{4}{5}<h2>Runs</h2>{6}<h2>Distribution</h2>{7}<h2>Launches over time</h2>"
+      "<p>One run with every launch timed on its own. Point at a bar to see the nodes of the model that it computes; "
+      "follow it to its row. The line is the memory of intermediate values that are still needed.</p>{8}"
+      "<h2>Launches</h2><p>MB is the size of the tensors that a launch reads and writes, GB/s that size over its time. "
+      "</p>{9}</html>\n",
       title, style, escape(document["device_description"].get<std::string>()), document["threads"].dump(),
-      figures(document), runs_plot(runs_ms), histogram(runs_ms), kernel_table(document["per_kernel"]));
+      figures(document), cache_text(document), runs_plot(runs_ms), histogram(runs_ms), timeline(rows),
+      launch_table(rows));
   container::output_file out(file);
   out.write(std::as_bytes(std::span(page)));
   out.commit();

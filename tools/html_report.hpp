@@ -1,5 +1,6 @@
-// The page that `kiln perf --html` writes: figures, the time of every run in order, their distribution, and the time of
-// each kernel. It is a single file without scripts and without references to other files.
+// The page that `kiln perf --html` writes: figures, the time of every run in order, their distribution, the launches of
+// a run over time with the memory in use, and a table of them. It is a single file without scripts and without
+// references to other files.
 #pragma once
 
 #include <filesystem>

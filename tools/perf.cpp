@@ -13,6 +13,8 @@
 #include "tools/concurrent_runs.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
+#include "tools/launch_profile.hpp"
+#include "tools/launch_trace.hpp"
 #include "tools/opened_model.hpp"
 #include "tools/tiered_runs.hpp"
 #include "tools/tuning_report.hpp"
@@ -26,32 +28,12 @@ struct options : model_options {
   int runs = 100, warmup = 5, tensor_sets = 1, streams = 1;
   std::string duration;
   bool per_kernel = false;
-  std::string html, output_dir;
+  std::string html, trace, output_dir;
   std::vector<std::string> feeds, counters;
 };
 
 double milliseconds_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
-}
-
-// Milliseconds of each launch, from separate runs in which every step is timed on its own, without a graph.
-nlohmann::ordered_json time_kernels(const opened_model& model, const io_buffers& buffers, int runs) {
-  const executable& exe = model.executable();
-  execution_context context = exe.make_context({.policy = graph_policy::off});
-  run_profile profile;
-  for (int i = 0; i < runs; ++i) exe.run_timed(context, buffers.inputs(), buffers.outputs(), profile);
-  auto list = nlohmann::ordered_json::array();
-  const auto& instructions = exe.plan().instructions();
-  for (std::size_t i = 0; i < instructions.size(); ++i) {
-    if (profile.instructions[i].steps == 0) continue;
-    double ms = static_cast<double>(profile.instructions[i].nanoseconds) / 1e6 / runs;
-    list.push_back({{"symbol", instructions[i].name},
-                    {"payload", instructions[i].payload},
-                    {"origin", instructions[i].origin},
-                    {"ms", ms},
-                    {"launches", profile.instructions[i].steps / runs}});
-  }
-  return list;
 }
 
 // Sets of tensors that runs use in turn, as callers with pointers of their own do.
@@ -168,10 +150,11 @@ int measure(const options& o, bool runs_given, const output_options& output) {
   getrusage(RUSAGE_SELF, &usage);
   document["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   document["per_kernel_mode"] = "eager";
-  document["per_kernel"] = o.per_kernel || !o.html.empty()
-                               ? time_kernels(model, turns.last(), std::clamp(o.runs, 1, 20))
+  document["per_kernel"] = o.per_kernel || !o.html.empty() || !o.trace.empty()
+                               ? profile_launches(exe, turns.last(), std::clamp(o.runs, 1, 20))
                                : nlohmann::ordered_json::array();
   if (!o.html.empty()) write_html_report(o.html, document, times);
+  if (!o.trace.empty()) write_launch_trace(o.trace, document);
   output.print(document, [&] {
     print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(),
           document["threads"].get<int>(), document["target"].get<std::string>());
@@ -218,6 +201,7 @@ action declare_perf(CLI::App& app) {
   app.add_option("--warmup", o->warmup, "Runs before them")->check(CLI::NonNegativeNumber);
   app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
   app.add_option("--html", o->html, "Write a page with plots");
+  app.add_option("--trace", o->trace, "Write the launches of a run for https://ui.perfetto.dev");
   app.add_option("--feed", o->feeds,
                  "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");

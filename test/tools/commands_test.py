@@ -1,6 +1,7 @@
 """Every command does what CLI.md says: options, JSON keys, exit codes."""
 import json
 import os
+import re
 
 import numpy as np
 import onnxruntime
@@ -121,8 +122,34 @@ class Commands(KilnCase):
         self.kiln("perf", self.compiled(), "-n", "3", "--html", self.path("report.html"))
         with open(self.path("report.html")) as f:
             page = f.read()
-        self.assertIn("<svg", page)
-        self.assertIn("convolution", page)
+        self.assertNotRegex(page, r"<script|<link|src=|https?:")
+        self.assertIn("nodes of the model", page)
+        self.assertIn("conv (Conv)", page)
+        rows, bars = set(re.findall(r"id='(launch-\d+)'", page)), set(re.findall(r"id='(bar-\d+)'", page))
+        self.assertEqual(len(rows), len(bars))
+        self.assertGreater(len(rows), 0)
+        self.assertLessEqual(set(re.findall(r"href='#([^']+)'", page)), rows | bars)
+
+    def test_perf_says_what_launches_read_and_what_is_in_use(self):
+        document = self.json("perf", self.compiled(), "-n", "3", "--per-kernel")
+        convolution = next(k for k in document["per_kernel"] if k["symbol"].startswith("convolution"))
+        image, result, weights = 4 * 3 * 9 * 7, 4 * 5 * 9 * 7, 4 * (5 * 3 * 3 * 3 + 5)
+        self.assertGreaterEqual(convolution["bytes"], image + result + weights)
+        self.assertLessEqual(max(k["live_bytes"] for k in document["per_kernel"]), document["arena_bytes"])
+
+    def test_perf_writes_a_trace(self):
+        told = self.json("perf", self.compiled(), "-n", "3", "--trace", self.path("trace.json"))
+        with open(self.path("trace.json")) as f:
+            events = json.load(f)["traceEvents"]
+        launches = [e for e in events if e["ph"] == "X"]
+        self.assertEqual(len(launches), len(told["per_kernel"]))
+        named = {e["tid"] for e in events if e["name"] == "thread_name"}
+        for before, after in zip(launches, launches[1:]):
+            self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], places=3)
+        for event in launches:
+            self.assertIn(event["tid"], named)
+        self.assertTrue(any("conv (Conv)" in e["name"] for e in launches))
+        self.kiln("perf", self.compiled(), "-n", "1", "--trace", self.path("no/where.json"), code=3)
 
     def test_inspect(self):
         file = self.compiled()
