@@ -137,7 +137,8 @@ typedef struct kiln_open_options {
   size_t size;        /* sizeof(kiln_open_options) */
   const char* device; /* null: "host" */
   unsigned threads;
-  /* A file of public keys: the file must be signed by one of these. Null: your own and trusted_keys, as above. */
+  /* A file of public keys: the file must be signed by one of these. Null: your own and trusted_keys, as above.
+   * A list that others than you and root can change or replace is refused: KILN_UNTRUSTED. */
   const char* trusted_keys;
   /* Not 0: run the file's machine code whoever made it. It can do whatever you can. Excludes trusted_keys. */
   int allow_unsigned;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "ir/error.hpp"
+#include "ir/trust/safe_path.hpp"
 
 namespace kiln {
 namespace {
@@ -146,8 +147,9 @@ trusted_keys trusted_keys::read(const std::filesystem::path& file) {
   require_sodium();
   struct stat status{};
   std::istringstream in(read_text(file, status));
-  if (status.st_mode & 002)
-    throw error(error_kind::corrupted, file.string() + ": everybody can write this list of trusted keys: chmod o-w it");
+  // Whoever can change the list or replace it decides whose machine code runs.
+  if (std::string why = refuse_path(std::filesystem::absolute(file)); !why.empty())
+    throw error(error_kind::untrusted, file.string() + ": this list of trusted keys is not used: it " + why);
   std::set<public_key> keys;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {

@@ -7,7 +7,7 @@
 //
 // A key file is one line of text: "kiln-signing-key-1 <64 hex digits>" (mode 0600) or "kiln-public-key-1 <64 hex
 // digits> [comment]". A trust file is a list of public keys; blank lines and lines that begin with # are ignored.
-// Reading throws error{missing_file, corrupted}. Values; any thread.
+// Reading throws error{missing_file, corrupted, untrusted}. Values; any thread.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ class signing_key {
 
 class trusted_keys {
  public:
-  // Refuses a file that is writable by everybody.
+  // Refuses a file that others than this user and root can change or replace (ir/trust/safe_path.hpp).
   static trusted_keys read(const std::filesystem::path& file);
   explicit trusted_keys(std::set<public_key> keys = {}) : keys_(std::move(keys)) {}
   bool contains(const public_key& key) const { return keys_.contains(key); }

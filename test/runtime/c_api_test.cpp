@@ -243,6 +243,15 @@ TEST_F(c_api, native_code_runs_where_a_trusted_key_has_signed_it) {
   EXPECT_EQ(open(file, with_keys(trust)), KILN_OK) << kiln_last_error();
   EXPECT_EQ(open(file, with_keys(stranger)), KILN_UNTRUSTED);
   EXPECT_EQ(open(file, with_keys((folder / "absent.pub").string())), KILN_MISSING_FILE);
+  // A list that others can change, or replace, trusts nobody.
+  std::filesystem::create_directories(folder / "shared");
+  std::filesystem::copy_file(trust, folder / "shared/farm.pub");
+  for (auto [mode, folder_mode] : {std::pair<mode_t, mode_t>{0664, 0755}, {0666, 0755}, {0644, 0775}, {0644, 0777}}) {
+    ::chmod((folder / "shared/farm.pub").c_str(), mode);
+    ::chmod((folder / "shared").c_str(), folder_mode);
+    EXPECT_EQ(open(file, with_keys((folder / "shared/farm.pub").string())), KILN_UNTRUSTED);
+    EXPECT_THAT(kiln_last_error(), HasSubstr("this list of trusted keys is not used"));
+  }
   EXPECT_EQ(open(file, allowing), KILN_OK);
   std::filesystem::create_directories(folder / "config/kiln");
   ::chmod((folder / "config/kiln").c_str(), 0700);

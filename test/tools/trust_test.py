@@ -371,6 +371,45 @@ class Trust(KilnCase):
         self.assertIn("not signed", self.error_line(self.kiln("finalize", self.good, *TARGET, "-o", self.path("objects"), "--native-file", self.path("n.kiln"), env=nowhere)))
         self.error_line(self.runs(file=self.path("n.kiln"), code=3))
 
+    def test_lists_of_keys_that_others_can_change(self):
+        """Whoever can change or replace the list of trusted keys could put their own key into it."""
+        theirs = self.native(self.stranger, "theirs.kiln")
+
+        def put(folder, mode=0o644, folder_mode=0o755, owner=None, folder_owner=None):
+            shutil.rmtree(self.path(folder), ignore_errors=True)
+            os.makedirs(self.path(folder))
+            file = shutil.copy(self.key_of(self.path("stranger_config")), self.path(folder + "/list"))
+            os.chmod(file, mode)
+            os.chmod(self.path(folder), folder_mode)
+            if owner is not None:
+                os.chown(file, owner, owner)
+            if folder_owner is not None:
+                os.chown(self.path(folder), folder_owner, folder_owner)
+            return file
+
+        def linked(owner):
+            link = put("linked") + ".link"
+            os.symlink(self.path("linked/list"), link)
+            os.chown(link, owner, owner, follow_symlinks=False)
+            return link
+
+        rows = [("group", lambda: put("keys", 0o664), "writable by its group"),
+                ("everybody", lambda: put("keys", 0o666), "writable by everybody"),
+                ("folder of everybody", lambda: put("keys", folder_mode=0o777), "lies in"),
+                ("folder of the group", lambda: put("keys", folder_mode=0o775), "lies in")]
+        if os.geteuid() == 0:
+            rows += [("file of somebody else", lambda: put("keys", owner=NOBODY), "belongs to another user"),
+                     ("folder of somebody else", lambda: put("keys", folder_owner=NOBODY), "belongs to another user"),
+                     ("link of somebody else", lambda: linked(NOBODY), "belongs to another user")]
+        for name, make, why in rows:
+            with self.subTest(name):
+                self.assertIn(why, self.error_line(self.runs("--cache-trust", make(), file=theirs, code=3)))
+        self.assertIn("by its group", self.error_line(self.runs("--cache-trust", os.path.relpath(put("keys", 0o664), self.dir), file=theirs, code=3, cwd=self.dir)))
+        # As it should be, also through an own link and a sticky folder.
+        self.runs("--cache-trust", put("keys"), file=theirs)
+        self.runs("--cache-trust", linked(os.geteuid()), file=theirs)
+        self.runs("--cache-trust", put("keys", folder_mode=0o1777), file=theirs)
+
     def test_hints_and_packed_weights_bring_no_code(self):
         """Tuning records name configurations, and packed weights are data: a layer of them alone makes no kernel
         appear."""
