@@ -14,6 +14,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "ir/trust/safe_path.hpp"
 #include "onnxruntime/kiln_library.hpp"
 #include "onnxruntime/own_folder.hpp"
 
@@ -79,10 +80,12 @@ std::string find_folder(const std::string& wanted) {
   };
   std::string cache = wanted.empty() ? named("KILN_CACHE_DIR") : wanted;
   if (cache.empty()) {
-    const std::string xdg = named("XDG_CACHE_HOME");
-    cache = (xdg.empty() ? named("HOME") + "/.cache" : xdg) + "/kiln";
+    const std::string xdg = named("XDG_CACHE_HOME"), home = named("HOME");
+    if (!xdg.starts_with('/') && home.empty())
+      throw std::runtime_error("kiln: there is no home and so no cache folder; choose one with the option 'cache'");
+    cache = (xdg.starts_with('/') ? xdg : home + "/.cache") + "/kiln";
   }
-  return cache + "/onnxruntime";
+  return fs::absolute(cache + "/onnxruntime");
 }
 
 struct removed_at_end {
@@ -116,33 +119,40 @@ std::string name_of_contents(const std::vector<std::string_view>& parts) {
   return name;
 }
 
-// Makes a cache folder that nobody else may use, or checks one that is there.
-void prepare(const fs::path& folder) {
-  if (!fs::exists(folder)) {
-    fs::create_directories(folder);
-    fs::permissions(folder, fs::perms::owner_all);
-  }
-  struct stat about{};
-  if (::stat(folder.c_str(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH)))
-    throw std::runtime_error("kiln: " + folder.string() +
-                             ": others may write to this cache folder; choose one of your own with the option 'cache'");
-}
-
-// A folder of its own for a file that is being made.
-std::string make_work_folder(const fs::path& in) {
-  prepare(in.parent_path());
-  prepare(in);
-  std::string work = (in / "work.XXXXXX").string();
-  if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + in.string() + " cannot be written");
-  return work;
-}
-
 // A file that was cut, by a full disk for example, is made again: an error while it is opened would end the session.
 bool is_sound(const fs::path& file) {
   kiln_description* description = nullptr;
   if (!fs::exists(file) || library().description_open(file.c_str(), &description) != KILN_OK) return false;
   library().description_close(description);
   return true;
+}
+
+// Creates the folder and its missing parents with mode 0700. Using the folder fails where that did not work.
+void make_folders(const fs::path& folder) {
+  if (fs::exists(fs::symlink_status(folder))) return;
+  if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
+  ::mkdir(folder.c_str(), 0700);
+}
+
+// Makes the cache folder, or checks the one that is there, by the rules of docs/cache.md. Whoever could change a file
+// in it would decide what the session computes.
+void prepare(const fs::path& folder) {
+  make_folders(folder);
+  std::string why = refuse_path(folder);
+  if (why.empty() && !fs::is_directory(folder)) why = "is not a folder";
+  if (!why.empty())
+    throw std::runtime_error("kiln: the cache folder " + folder.string() + " " + why +
+                             "; choose one of your own with the option 'cache'");
+}
+
+// A file of the cache that may be used as it is.
+bool is_kept(const fs::path& file) { return refuse_path(file).empty() && is_sound(file); }
+
+// A folder of its own for a file that is being made.
+std::string make_work_folder(const fs::path& in) {
+  std::string work = (in / "work.XXXXXX").string();
+  if (!::mkdtemp(work.data())) throw std::runtime_error("kiln: " + in.string() + " cannot be written");
+  return work;
 }
 
 // What tells this program from another build of the same version, whose importer may differ.
@@ -187,7 +197,9 @@ std::string compiler::compile(const graph_model& model) const {
   hashed.insert(hashed.end(), options_.begin(), options_.end());
   hashed.insert(hashed.end(), model.data.begin(), model.data.end());
   const fs::path folder = folder_, result = folder / (name_of_contents(hashed) + ".kiln");
-  if (is_sound(result)) return result.string();
+  prepare(folder.parent_path());
+  prepare(folder);
+  if (is_kept(result)) return result.string();
 
   const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
@@ -208,7 +220,9 @@ std::string compiler::compile(const graph_model& model) const {
 
 std::string compiler::keep(const std::string& contents) const {
   const fs::path folder = folder_, result = folder / (name_of_contents({contents}) + ".kiln");
-  if (is_sound(result)) return result.string();
+  prepare(folder.parent_path());
+  prepare(folder);
+  if (is_kept(result)) return result.string();
   const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
   write(fs::path(work) / "model.kiln", std::array{std::string_view(contents)});

@@ -53,7 +53,7 @@ const std::map<std::string, room> rooms{
     {"session", {{"ir", "runtime", "jit"}, llvm::nowhere}},
     {"generation", {{"ir", "runtime", "session"}, llvm::nowhere}},
     {"python", {{"runtime"}, llvm::nowhere}},
-    {"onnxruntime", {{"runtime"}, llvm::nowhere}},
+    {"onnxruntime", {{"ir", "runtime"}, llvm::nowhere}},
     {"tools", {with_doors({"ir", "spirv", "runtime", "aot", "jit", "session", "generation"}), llvm::nowhere}},
 };
 

@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,8 @@ def model(nodes, inputs, outputs, constants=(), opset=17, more=()):
     return h.make_model(graph, opset_imports=[h.make_opsetid("", opset), *more], ir_version=9).SerializeToString()
 
 
-def perceptron():
-    r = np.random.default_rng(1)
+def perceptron(seed=1):
+    r = np.random.default_rng(seed)
     weights = [("w", r.standard_normal((16, 40), np.float32)), ("b", r.standard_normal(40, np.float32)), ("v", r.standard_normal((40, 8), np.float32))]
     nodes = [h.make_node("Gemm", ["x", "w", "b"], ["h"]), h.make_node("Gelu", ["h"], ["a"], approximate="tanh"), h.make_node("MatMul", ["a", "v"], ["y"])]
     return model(nodes, [("x", T.FLOAT, ["n", 16])], [("y", T.FLOAT, ["n", 8])], weights, opset=20)
@@ -151,12 +152,82 @@ class Plugin(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "not a file beside the model|not compatible|Could not find an implementation"):
             ort.InferenceSession(data, options())
 
+    def test_native_code_in_a_context_needs_consent(self):
+        """A context may hold native kernels. They run only if a trusted key has signed them."""
+        with tempfile.TemporaryDirectory() as folder:
+            def config(name):
+                return {**os.environ, "XDG_CONFIG_HOME": f"{folder}/{name}", "KILN_CACHE_DIR": f"{folder}/{name}_cache"}
+
+            def native(name, env):
+                add = model([h.make_node("Add", ["x", "c"], ["y"])], [("x", T.FLOAT, [4])], [("y", T.FLOAT, [4])], [("c", np.float32(1))])
+                with open(f"{folder}/m.onnx", "wb") as f:
+                    f.write(add)
+                subprocess.run([KILN, "compile", f"{folder}/m.onnx", "-o", f"{folder}/m.kiln", "--quiet"], check=True, env=env)
+                subprocess.run([KILN, "finalize", f"{folder}/m.kiln", "--target", "x86-64-v3", "-o", f"{folder}/o", "--native-file", f"{folder}/{name}.kiln"], check=True, env=env, stdout=subprocess.DEVNULL)
+                return f"{folder}/{name}.kiln"
+
+            def run(file, embedded):
+                with open(file, "rb") as f:
+                    context = f.read() if embedded else os.path.basename(file)
+                node = h.make_node("EPContext", ["x"], ["y"], name="part", domain="com.microsoft", main_context=1, embed_mode=int(embedded), source=NAME, ep_cache_context=context)
+                with open(f"{folder}/ctx.onnx", "wb") as f:
+                    f.write(model([node], [("x", T.FLOAT, [4])], [("y", T.FLOAT, [4])], more=[h.make_opsetid("com.microsoft", 1)]))
+                session = ort.InferenceSession(f"{folder}/ctx.onnx", options(cache=f"{folder}/cache"))
+                return session.run(None, {"x": np.ones(4, np.float32)})[0]
+
+            unsigned = {k: v for k, v in config("nobody").items() if k not in ("HOME", "XDG_CONFIG_HOME")}
+            before = dict(os.environ)
+            os.environ["XDG_CONFIG_HOME"] = f"{folder}/own"
+            try:
+                for embedded in False, True:
+                    np.testing.assert_array_equal(run(native("own", config("own")), embedded), 2)
+                    for name, env in ("stranger", config("stranger")), ("unsigned", unsigned):
+                        # ONNX Runtime says the provider's words, or that nobody takes the node.
+                        with self.assertRaisesRegex(Exception, "trusted|not compatible|Could not find an implementation|not signed"):
+                            run(native(name, env), embedded)
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+
     def test_a_cache_that_others_may_write_is_not_used(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o777)
             session = ort.InferenceSession(perceptron(), options(cache=folder))
             self.assertEqual(os.listdir(folder), [])
             session.run(None, {"x": np.ones((1, 16), np.float32)})  # by ONNX Runtime
+        feed = {"x": np.ones((1, 16), np.float32)}
+
+        def answer(cache, data=perceptron()):
+            return ort.InferenceSession(data, options(cache=cache)).run(None, feed)[0]
+
+        # The file that the cache has for this model is exchanged for one of another model.
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/parent")
+            place = f"{folder}/parent/c"
+            good, evil = answer(place), answer(f"{folder}/evil", perceptron(2))
+            made, other = (glob.glob(f"{f}/onnxruntime/*.kiln") for f in (place, f"{folder}/evil"))
+            self.assertEqual((len(made), len(other)), (1, 1))
+            shutil.copy(other[0], made[0])
+            np.testing.assert_array_equal(answer(place), evil)  # the tests would notice
+            folders = [f"{folder}/parent", place, f"{place}/onnxruntime"]
+            for path in folders:
+                for mode in 0o777, 0o775, 0o770:
+                    os.chmod(path, mode)
+                    np.testing.assert_allclose(answer(place), good, rtol=1e-5)
+                os.chmod(path, 0o700)
+                if os.geteuid() == 0:
+                    os.chown(path, 65534, 65534)
+                    np.testing.assert_allclose(answer(place), good, rtol=1e-5)
+                    os.chown(path, 0, 0)
+            os.symlink(place, f"{folder}/link")
+            np.testing.assert_array_equal(answer(f"{folder}/link"), evil)
+            if os.geteuid() == 0:
+                os.chown(f"{folder}/link", 65534, 65534, follow_symlinks=False)
+                np.testing.assert_allclose(answer(f"{folder}/link"), good, rtol=1e-5)
+            # A file that others could have changed is made again.
+            os.chmod(made[0], 0o666)
+            np.testing.assert_array_equal(answer(place), good)
+            self.assertEqual(os.stat(made[0]).st_mode & 0o022, 0)
         with tempfile.TemporaryDirectory() as folder:
             ort.InferenceSession(perceptron(), options(cache=f"{folder}/c"))
             self.assertEqual([os.stat(f"{folder}/{d}").st_mode & 0o777 for d in ("c", "c/onnxruntime")], [0o700, 0o700])
