@@ -6,6 +6,7 @@ with every hash right and the signature of somebody else or of nobody: whoever r
 """
 import json
 import os
+import re
 import shutil
 import stat
 import struct
@@ -133,6 +134,16 @@ class Trust(KilnCase):
             os.chown(self.path(path), NOBODY, NOBODY)
         self.refused(*self.fresh(), env=self.layer(self.path("layer")))
         self.refused(*self.fresh(), env=self.layer(self.path("above/layer")))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make links of somebody else")
+    def test_layers_behind_links_of_somebody_else(self):
+        self.evil_folder("real/layer")
+        for link, target in ("last", "real/layer"), ("middle", "real"):
+            os.symlink(self.path(target), self.path(link))
+            os.chown(self.path(link), NOBODY, NOBODY, follow_symlinks=False)
+        for path in "last", "middle/layer":
+            self.refused(*self.fresh(), env=self.layer(self.path(path)))
+            self.refused("--cache", self.path(path))
 
     def test_entries_that_others_can_change(self):
         for place in "layer", "own":
@@ -343,6 +354,25 @@ class Trust(KilnCase):
         self.trust(self.path("stranger_config"))
         self.assertEqual(json.loads(self.runs(*self.fresh(), *remote).stdout)["cache"]["layers"]["remote"], 1)
 
+    @unittest.skipIf(WHY_NOT, WHY_NOT)
+    def test_results_of_a_farm(self):
+        """A worker of a stranger answers: its archive is imported only with consent."""
+        server = RedisServer(self.path("redis"))
+        self.addCleanup(server.stop)
+        redis = ["--redis", server.url]
+        os.mkdir(self.path("scratch"))
+        self.kiln("farm", "submit", self.good, *TARGET, *redis)
+        self.kiln("farm", "worker", "--drain", "--quiet", "--scratch", self.path("scratch"), *redis, env=self.stranger)
+        self.kiln("farm", "submit", self.good, *TARGET, "--wait", "-o", self.path("results"), *redis)
+        [archive] = os.listdir(self.path("results"))
+        taken = self.json("cache", "import", self.path("results/" + archive), *self.fresh())
+        self.assertEqual((taken["copied"], taken["untrusted"]), (0, 1))
+        self.assertEqual(json.loads(self.runs("--cache", self.path("fresh")).stdout)["cache"]["hits"], 0)
+        self.kiln("warm", self.good, *TARGET, *self.fresh(), "--archive", self.path("results/" + archive))
+        self.runs("--cache", self.path("fresh"), "--if-cached")
+        self.trust(self.path("stranger_config"))
+        self.assertEqual(self.json("cache", "import", self.path("results/" + archive), *self.fresh())["copied"], 1)
+
     # Keys.
 
     def test_the_key_of_this_user(self):
@@ -424,6 +454,14 @@ class Trust(KilnCase):
         write(self.path("theirs/records/x.kernel.json"), b'{"object": "/tmp/evil.so"}')
         document = self.json("run", file, *TARGET, *self.fresh(), env=self.layer(self.path("theirs")))
         self.assertEqual(document["cache"]["hits"], 0)
+
+    def test_the_table_of_ways_names_tests(self):
+        top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        rows = re.findall(r"^\| .* \| `(test/[^`]+)`: `(\w+)` \|$", read(os.path.join(top, "docs/trust.md")).decode(), re.M)
+        self.assertGreaterEqual(len(set(rows)), 12)
+        for file, name in rows:
+            text = read(os.path.join(top, file)).decode()
+            self.assertRegex(text, rf"def {name}\(self\)|TEST(_F)?\(\w+, {name}\)", f"docs/trust.md: {file} has no such test")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,36 @@ TEST(signed_native, the_key_of_this_user) {
                    "which is not trusted");
 }
 
+// A decoder's second program is not covered by the signature, so it may not hold native code.
+TEST(signed_native, steps_with_native_code_are_refused) {
+  scratch_folder folder;
+  const signing_key key = key_of_seed(1);
+  program portable;
+  portable.main().set_outputs({portable.main().add_parameter("x", {element_type::f32, {2}})}, {"y"});
+  write_options options;
+  options.sign_with = &key;
+  write_program(portable, folder / "portable.kiln");
+  write_program(native_program(), folder / "native.kiln", options);
+  forge native(folder / "native.kiln");
+  const auto code = native[section_kind::program];
+  for (const char* file : {"portable.kiln", "native.kiln"}) {
+    forge evil(folder / file);
+    evil[section_kind::kernels] = native[section_kind::kernels];
+    evil[section_kind::weights_index] = native[section_kind::weights_index];
+    evil.weights = native.weights;
+    const auto before = std::ranges::find(evil.sections, section_kind::weights_index, &container::packed_section::kind);
+    evil.sections.insert(std::next(before), {section_kind::steps, container::codec::raw, code.size(), {}, code});
+    evil.write(folder / "evil.kiln");
+    try {
+      read_steps(folder / "evil.kiln");
+      ADD_FAILURE() << file;
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind(), error_kind::corrupted);
+      EXPECT_THAT(e.what(), HasSubstr("the steps of a decoder have native code")) << file;
+    }
+  }
+}
+
 // Modifies one section of a signed file and recomputes every hash, as an attacker who knows the format could.
 TEST(signed_native, nothing_can_be_changed_or_moved) {
   scratch_folder folder;
