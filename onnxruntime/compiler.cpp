@@ -127,17 +127,10 @@ bool is_sound(const fs::path& file) {
   return true;
 }
 
-// Creates the folder and its missing parents with mode 0700. Using the folder fails where that did not work.
-void make_folders(const fs::path& folder) {
-  if (fs::exists(fs::symlink_status(folder))) return;
-  if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
-  ::mkdir(folder.c_str(), 0700);
-}
-
 // Makes the cache folder, or checks the one that is there, by the rules of docs/cache.md. Whoever could change a file
 // in it would decide what the session computes.
 void prepare(const fs::path& folder) {
-  make_folders(folder);
+  make_private_folders(folder);
   std::string why = refuse_path(folder);
   if (why.empty() && !fs::is_directory(folder)) why = "is not a folder";
   if (!why.empty())

@@ -54,15 +54,18 @@ packed_section sign_native(const std::vector<packed_section>& sections, const si
   return {section_kind::signature, codec::raw, bytes.size(), hash, std::move(bytes)};
 }
 
+std::optional<public_key> native_signer(open_container& file) {
+  if (!file.has(section_kind::signature)) return std::nullopt;
+  // The hashes in these rows were verified against copies of the sections when the sections were read.
+  auto message = signed_message([&](section_kind kind) { return file.row(kind); });
+  const auto signer = signer_of_message(file.raw(section_kind::signature), message);
+  if (!signer) throw error(error_kind::corrupted, "its signature does not match the program");
+  return signer;
+}
+
 void require_consent(open_container& file, const native_consent& consent) {
   if (consent.allow_unsigned) return;
-  std::optional<public_key> signer;
-  if (file.has(section_kind::signature)) {
-    // The hashes in these rows were verified against copies of the sections when the sections were read.
-    auto message = signed_message([&](section_kind kind) { return file.row(kind); });
-    signer = signer_of_message(file.raw(section_kind::signature), message);
-    if (!signer) throw error(error_kind::corrupted, "its signature does not match the program");
-  }
+  const std::optional<public_key> signer = native_signer(file);
   if (!consent.trusts(signer))
     throw error(error_kind::untrusted,
                 "its native code " + consent.complaint(signer) +

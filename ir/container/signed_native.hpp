@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ir/container/sections.hpp"
+#include "ir/trust/keys.hpp"
 
 namespace kiln::container {
 
@@ -12,6 +13,10 @@ bool holds_native(const program& p);
 
 // Makes the signature section of a file that will hold `sections`.
 packed_section sign_native(const std::vector<packed_section>& sections, const signing_key& key);
+
+// The key that signed the native code of this program; nullopt without a signature. Throws error{corrupted} for a
+// signature that is not right. The sections were read before.
+std::optional<public_key> native_signer(open_container& file);
 
 // Throws error{untrusted} unless `consent` trusts who signed, and error{corrupted} for a signature that is not right.
 void require_consent(open_container& file, const native_consent& consent);

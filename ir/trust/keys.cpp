@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "ir/error.hpp"
-#include "ir/trust/safe_path.hpp"
 
 namespace kiln {
 namespace {
@@ -143,24 +142,20 @@ signature_block signing_key::sign(std::span<const std::byte> message) const {
   return bytes;
 }
 
-trusted_keys trusted_keys::read(const std::filesystem::path& file) {
-  require_sodium();
+std::string read_trust_text(const std::filesystem::path& file) {
   struct stat status{};
-  std::istringstream in(read_text(file, status));
-  // Whoever can change the list or replace it decides whose machine code runs.
-  if (std::string why = refuse_path(std::filesystem::absolute(file)); !why.empty())
-    throw error(error_kind::untrusted, file.string() + ": this list of trusted keys is not used: it " + why);
-  std::set<public_key> keys;
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos || line.starts_with('#')) continue;
-    public_key key{};
-    if (!parse_line(line, public_label, key))
-      throw error(error_kind::corrupted, file.string() + ": line " + std::to_string(number) + " is not a public key");
-    keys.insert(key);
-  }
-  if (keys.empty()) throw error(error_kind::corrupted, file.string() + ": contains no public key");
-  return trusted_keys(std::move(keys));
+  return read_text(file, status);
+}
+
+std::optional<public_key> key_of_hex(std::string_view digits) {
+  require_sodium();
+  public_key key{};
+  std::size_t length = 0;
+  if (digits.size() != 64 ||
+      ::sodium_hex2bin(key.data(), key.size(), digits.data(), digits.size(), nullptr, &length, nullptr) != 0 ||
+      length != key.size())
+    return std::nullopt;
+  return key;
 }
 
 std::optional<public_key> signer_of_message(std::span<const std::byte> block, std::span<const std::byte> message) {

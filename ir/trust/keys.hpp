@@ -6,8 +6,8 @@
 // is not valid for another.
 //
 // A key file is one line of text: "kiln-signing-key-1 <64 hex digits>" (mode 0600) or "kiln-public-key-1 <64 hex
-// digits> [comment]". A trust file is a list of public keys; blank lines and lines that begin with # are ignored.
-// Reading throws error{missing_file, corrupted, untrusted}. Values; any thread.
+// digits> [comment]". A list of trusted keys, or a root that delegates to such a list, is read by trust_list.hpp.
+// Reading throws error{missing_file, corrupted}. Values; any thread.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace kiln {
 
@@ -53,17 +53,10 @@ class signing_key {
   kiln::public_key public_{};
 };
 
-class trusted_keys {
- public:
-  // Refuses a file that others than this user and root can change or replace (ir/trust/safe_path.hpp).
-  static trusted_keys read(const std::filesystem::path& file);
-  explicit trusted_keys(std::set<public_key> keys = {}) : keys_(std::move(keys)) {}
-  bool contains(const public_key& key) const { return keys_.contains(key); }
-  void insert(const public_key& key) { keys_.insert(key); }
-
- private:
-  std::set<public_key> keys_;
-};
+// A small text file, at most 1 MiB. Throws error{missing_file, corrupted}.
+std::string read_trust_text(const std::filesystem::path& file);
+// Parses 64 hex digits.
+std::optional<public_key> key_of_hex(std::string_view digits);
 
 // Returns the key that signed `message`, or nullopt if `block` is not a signature block or its signature is invalid.
 std::optional<public_key> signer_of_message(std::span<const std::byte> block, std::span<const std::byte> message);

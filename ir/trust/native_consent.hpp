@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/trust/keys.hpp"
+#include "ir/trust/trusted_keys.hpp"
 #include "ir/trust/user_keys.hpp"
 
 namespace kiln {

@@ -106,4 +106,11 @@ std::string refuse_path(const std::filesystem::path& path, const path_reader& re
   return refuse_facts(found, reader.user);
 }
 
+void make_private_folders(const std::filesystem::path& folder) {
+  struct stat s{};
+  if (::lstat(folder.c_str(), &s) == 0) return;
+  if (folder.has_parent_path() && folder.parent_path() != folder) make_private_folders(folder.parent_path());
+  ::mkdir(folder.c_str(), 0700);
+}
+
 }  // namespace kiln

@@ -34,4 +34,7 @@ std::string refuse_facts(const path_facts& facts, std::uint32_t user);
 // Checks the way and the last component.
 std::string refuse_path(const std::filesystem::path& path, const path_reader& reader = posix_path_reader());
 
+// Creates the folder and its missing parents with mode 0700. Ignores failures; using the folder then fails.
+void make_private_folders(const std::filesystem::path& folder);
+
 }  // namespace kiln

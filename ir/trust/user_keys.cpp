@@ -24,13 +24,6 @@ bool is_there(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &s) == 0;
 }
 
-// Creates the folder and its missing parents with mode 0700. Ignores failures; using the folder then fails.
-void make_folders(const std::filesystem::path& folder) {
-  if (is_there(folder)) return;
-  if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
-  ::mkdir(folder.c_str(), 0700);
-}
-
 // Writes `text` to a file with a unique name. Returns an empty path if that fails; errno tells why.
 std::filesystem::path write_temporary(const std::filesystem::path& folder, const std::string& text, mode_t mode) {
   std::random_device random;
@@ -110,7 +103,7 @@ void user_keys::make() {
     load();
     return;
   }
-  make_folders(folder_);
+  make_private_folders(folder_);
   if (auto why = refuse_path(folder_); !why.empty()) return refuse(folder_.string() + " " + why);
   signing_key fresh = signing_key::generate();
   auto temporary = write_temporary(folder_, fresh.text(), 0600);

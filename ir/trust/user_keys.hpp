@@ -1,7 +1,8 @@
 // The keys of the user who runs Kiln, in $XDG_CONFIG_HOME/kiln or else in ~/.config/kiln:
 //
 //   key, key.pub    the user's own key pair, created on the first signing (mode 0600, in a folder of mode 0700)
-//   trusted_keys    public keys of others, such as a build farm; the user's own key is always trusted
+//   trusted_keys    public keys of others, such as a build farm, or a root (trusted_keys.hpp); the user's own key is
+//                   trusted unless it is revoked there
 //
 // A folder or file that another user can change is not used. Nothing here throws: without keys, nothing is signed and
 // nobody is trusted. Any thread.
@@ -13,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/trust/keys.hpp"
+#include "ir/trust/trusted_keys.hpp"
 
 namespace kiln {
 
