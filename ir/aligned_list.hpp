@@ -10,8 +10,9 @@
 
 namespace kiln {
 
-// Returns the length of a vector of 64-bit numbers; null counts as empty. Throws error{corrupted} if the elements are
-// misaligned: they are read in place, and the verifier of FlatBuffers 2 does not check their alignment.
+// Returns the length of a vector of 64-bit numbers, or of structs of them; null counts as empty. Throws
+// error{corrupted} if the elements are misaligned: they are read in place, and the verifier of FlatBuffers 2 does not
+// check their alignment.
 template <class T>
 std::size_t aligned_count(const flatbuffers::Vector<T>* list) {
   if (!list || list->size() == 0) return 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/aligned_list.hpp"
 #include "ir/error.hpp"
 #include "ir/row_kernel_generated.h"
 
@@ -48,7 +49,7 @@ void check(const row_kernel& kernel, Require&& require) {
 template <class List>
 std::vector<row_part> parts(const List* stored) {
   std::vector<row_part> result;
-  require(!stored || stored->size() <= max_parts, "too many tensors");
+  require(aligned_count(stored) <= max_parts, "too many tensors");
   if (stored)
     for (const schema::Part* part : *stored) result.push_back({part->bytes(), part->per_row()});
   return result;
