@@ -116,7 +116,8 @@ class image_layout {
           symbol.st_shndx == SHN_UNDEF)
         continue;
       target t = resolve(object, places, i);
-      if (!t.inside || t.inside->part != text)
+      // A function has at least one byte; other symbols may mark the end of a section.
+      if (!t.inside || t.inside->part != text || symbol.st_value >= object.sections()[symbol.st_shndx].sh_size)
         corrupted_object("function '" + std::string(object.symbol_name(symbol)) + "' lies outside the code");
       functions.emplace(object.symbol_name(symbol), *t.inside);
     }

@@ -88,6 +88,10 @@ with tempfile.TemporaryDirectory() as folder:
         keep("container", name, read(path(name + ".kiln")))
     kiln("finalize", path("branch.kiln"), "--target", "x86-64-v3", "-o", path("objects"), "--native-file", path("native.kiln"))
     keep("container", "native", read(path("native.kiln")))
+    kiln("finalize", path("product.kiln"), "--dim", "n=2", "--target", "x86-64-v3", "-o", path("objects"))
+    for name in sorted(os.listdir(path("objects"))):
+        if name.endswith(".o"):
+            keep("elf_object", name.rsplit("_", 1)[0], read(os.path.join(path("objects"), name)))
     kiln("run", path("product.kiln"), "--dim", "n=2", "--target", "x86-64-v3")
     kiln("run", path("branch.kiln"), "--target", "x86-64-v3")
     for i, name in enumerate(sorted(n for n in os.listdir(path("cache")) if n.endswith((".kernel", ".prepared")))):
