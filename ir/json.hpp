@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
+
+#include "ir/error.hpp"
 
 namespace kiln {
 
@@ -18,5 +22,16 @@ struct json_limits {
 
 // Throws error{corrupted} if the text is not JSON or exceeds a limit.
 nlohmann::ordered_json parse_json(std::string_view text, const json_limits& limits = {});
+
+// A whole number in the range of `Int`. Throws error{corrupted} for anything else; get<Int>() would convert 1e300.
+template <class Int>
+Int integer_of(const nlohmann::ordered_json& value) {
+  if (value.is_number_unsigned()) {
+    if (const auto number = value.get<std::uint64_t>(); std::in_range<Int>(number)) return static_cast<Int>(number);
+  } else if (value.is_number_integer()) {
+    if (const auto number = value.get<std::int64_t>(); std::in_range<Int>(number)) return static_cast<Int>(number);
+  }
+  throw error(error_kind::corrupted, "a number is no whole one, or out of range");
+}
 
 }  // namespace kiln

@@ -54,8 +54,15 @@ Enum parse(const json& from, const char* key) {
   return value;
 }
 
+kernel_configuration configuration_of(const json& from) {
+  kernel_configuration result;
+  for (const auto& [name, value] : from.get_ref<const json::object_t&>())
+    result[name] = integer_of<std::int64_t>(value);
+  return result;
+}
+
 candidate_result parse_candidate(const json& from) {
-  candidate_result c{from.at("configuration").get<kernel_configuration>(),
+  candidate_result c{configuration_of(from.at("configuration")),
                      parse<candidate_outcome>(from, "outcome"),
                      0,
                      0,
@@ -66,20 +73,20 @@ candidate_result parse_candidate(const json& from) {
   c.ms = milliseconds(from, "ms");
   c.low_ms = milliseconds(from, "low_ms");
   c.high_ms = milliseconds(from, "high_ms");
-  c.samples = from.at("samples").get<int>();
+  c.samples = integer_of<int>(from.at("samples"));
   return c;
 }
 
 tuning_session parse_session(const json& from) {
   tuning_session s;
   s.compiler.code = from.contains("code") ? from.at("code").get<std::string>()
-                                          : fmt::format("pipeline {}", from.at("pipeline").get<int>());
+                                          : fmt::format("pipeline {}", integer_of<int>(from.at("pipeline")));
   s.compiler.llvm = from.at("llvm").get<std::string>();
-  s.tuned_at = from.value("tuned_at", std::int64_t{0});
-  s.generation = from.at("generation").get<int>();
+  s.tuned_at = from.contains("tuned_at") ? integer_of<std::int64_t>(from.at("tuned_at")) : 0;
+  s.generation = integer_of<int>(from.at("generation"));
   s.effort = parse<tuning_effort>(from, "effort");
   s.complete = from.at("complete").get<bool>();
-  s.winner = from.at("winner").get<kernel_configuration>();
+  s.winner = configuration_of(from.at("winner"));
   s.default_ms = milliseconds(from, "default_ms");
   s.winner_ms = milliseconds(from, "winner_ms");
   s.error = milliseconds(from, "error");
@@ -159,7 +166,7 @@ tuning_record parse_record(std::string_view text) { return read_record(parse_jso
 
 tuning_record read_record(const json& document) {
   try {
-    if (int version = document.at("kiln_tuning_record").get<int>(); version > tuning_record_version)
+    if (int version = integer_of<int>(document.at("kiln_tuning_record")); version > tuning_record_version)
       throw error(error_kind::newer_version, fmt::format("a tuning record of version {}: this Kiln reads version {}",
                                                          version, tuning_record_version));
     tuning_record record{

@@ -61,7 +61,7 @@ std::string graph_text(const graph_subject& of, const compiler_identity& origin,
 json check_graph(std::string_view text) {
   try {
     json d = parse_json(text);
-    if (d.at("kiln_graph_decision").get<int>() > tuning_record_version)
+    if (integer_of<int>(d.at("kiln_graph_decision")) > tuning_record_version)
       throw error(error_kind::newer_version, "a graph decision of a later version of the format");
     return d;
   } catch (const nlohmann::json::exception& e) {
@@ -211,7 +211,7 @@ std::string hints_text(const std::vector<tuning_record>& records) {
 std::vector<tuning_record> parse_hints(std::string_view text) {
   try {
     const json document = parse_json(text);
-    if (document.at("kiln_tuning_hints").get<int>() > tuning_record_version)
+    if (integer_of<int>(document.at("kiln_tuning_hints")) > tuning_record_version)
       throw error(error_kind::newer_version, "they are of a later version of the format");
     std::vector<tuning_record> result;
     std::set<content_hash> kernels;

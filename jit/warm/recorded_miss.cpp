@@ -33,7 +33,7 @@ std::vector<shape> read_shapes(const json& list) {
     auto type = parse_element_type(text);
     if (!type) throw error(error_kind::unsupported, fmt::format("element type '{}' is unknown", text));
     shapes.push_back({*type, {}});
-    for (const auto& d : s.at("dims")) shapes.back().dims.emplace_back(d.get<std::int64_t>());
+    for (const auto& d : s.at("dims")) shapes.back().dims.emplace_back(integer_of<std::int64_t>(d));
   }
   return shapes;
 }
@@ -63,10 +63,10 @@ target_row read_target(const json& target) {
     row.triple = target.at("triple").get<std::string>();
     row.processor = target.at("processor").get<std::string>();
     row.features = target.at("features").get<std::string>();
-    row.vector_bits = target.at("vector_bits").get<int>();
-    row.vector_registers = target.at("vector_registers").get<int>();
-    row.l1_bytes = target.at("l1_bytes").get<std::int64_t>();
-    row.l2_bytes = target.at("l2_bytes").get<std::int64_t>();
+    row.vector_bits = integer_of<int>(target.at("vector_bits"));
+    row.vector_registers = integer_of<int>(target.at("vector_registers"));
+    row.l1_bytes = integer_of<std::int64_t>(target.at("l1_bytes"));
+    row.l2_bytes = integer_of<std::int64_t>(target.at("l2_bytes"));
   }
   if (describe(row) != target.at("description").get<std::string>())
     throw error(error_kind::unsupported, fmt::format("target '{}' was recorded as '{}' but is '{}' in this version",
