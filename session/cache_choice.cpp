@@ -1,16 +1,24 @@
 #include "session/cache_choice.hpp"
 
 #include "ir/trust/native_consent.hpp"
+#include "jit/remote/http_layer.hpp"
 #include "jit/remote/redis_layer.hpp"
 #include "jit/tuning/device_class.hpp"
 
 namespace kiln {
+namespace {
+
+std::shared_ptr<remote_layer> remote_layer_at(const std::string& url) {
+  return is_http_url(url) ? make_http_layer(parse_http_url(url)) : make_redis_layer(parse_redis_url(url));
+}
+
+}  // namespace
 
 cache_options cache_options_of(const cache_choice& choice) {
   cache_options options = default_cache_options(choice.folder);
   if (!choice.sign_key.empty()) options.sign_with = signing_key::read(choice.sign_key);
   options.consent = consent_of(choice);
-  if (!choice.remote.empty()) options.remote = make_redis_layer(parse_redis_url(choice.remote));
+  if (!choice.remote.empty()) options.remote = remote_layer_at(choice.remote);
   return options;
 }
 

@@ -17,13 +17,13 @@ struct cache_choice {
   std::string folder;           // empty: KILN_CACHE_DIR, $XDG_CACHE_HOME/kiln or ~/.cache/kiln
   std::string sign_key;         // file of the key that signs what is stored; empty: the user's own
   std::string trust;            // file of public keys that may have signed native code; empty: the user's
-  std::string remote;           // redis://HOST:PORT/DATABASE behind the folder; empty: none
+  std::string remote;           // URL of a Redis or web server behind the folder; empty: none
   bool disabled = false;        // no cache is read or written
   bool allow_unsigned = false;  // native code from outside runs whoever made it
 };
 
-// What the choice and the environment name. Throws what signing_key::read, trusted_keys::read and parse_redis_url
-// throw.
+// What the choice and the environment name. Throws what signing_key::read, trusted_keys::read,
+// parse_redis_url, parse_http_url and make_http_layer throw.
 cache_options cache_options_of(const cache_choice& choice);
 
 // Which native code may run that comes from outside, with and without a cache.

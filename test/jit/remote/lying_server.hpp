@@ -37,6 +37,15 @@ class lying_server {
       }
       return words;
     }
+    // Returns the head of the client's next HTTP request, without its body; empty if the connection ends.
+    std::string request() {
+      std::size_t at;
+      while ((at = received_.find("\r\n\r\n")) == std::string::npos)
+        if (!fill()) return {};
+      return *take(at + 4);
+    }
+    // Takes the body that follows a head; returns whether it came.
+    bool body(std::size_t bytes) { return take(bytes).has_value(); }
     // Returns false if the client has disconnected or the server is stopping.
     bool say(std::string_view text) {
       while (!text.empty() && !ending_) {
@@ -102,6 +111,7 @@ class lying_server {
   lying_server(const lying_server&) = delete;
 
   redis_address address() const { return {.host = "127.0.0.1", .port = port_}; }
+  int port() const { return port_; }
   int connections() const { return connections_; }
 
  private:
