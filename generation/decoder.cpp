@@ -90,33 +90,34 @@ bool decoder::takes_encoder_padding() const {
          (!first_ || takes(*first_));
 }
 
-// Whether a mask hides padding depends on the model: positions may come from the mask or not, and some count keys from
-// the left. So the shortest row is run alone, and its answer must be that of the batch.
+// Whether a mask hides padding depends on the model: positions may come from the mask or not, some count keys from the
+// left, and some read the mask of one row for all rows. So each row is run alone, and its answer must be that of the
+// batch.
 void decoder::check_padded_answer(const id_rows& rows, std::span<const float> logits) {
-  const auto shortest = std::ranges::min_element(rows, {}, &std::vector<std::int64_t>::size);
   const auto width = static_cast<std::size_t>(vocabulary());
-  const auto padded = logits.subspan(static_cast<std::size_t>(shortest - rows.begin()) * width, width);
-  step_ids alone;
-  alone.sequence = static_cast<std::int64_t>(shortest->size());
-  alone.tokens = *shortest;
-  alone.mask.assign(shortest->size(), 1);
-  alone.positions.resize(shortest->size());
-  std::iota(alone.positions.begin(), alone.positions.end(), std::int64_t{0});
-  sequence_state state;
-  const std::vector<float> expected = (first_ ? *first_ : *last_).run(alone, state, nullptr);
-  float largest = 0, difference = 0;
-  for (std::size_t i = 0; i < width; ++i) {
-    largest = std::max(largest, std::abs(expected[i]));
-    const float d = std::abs(expected[i] - padded[i]);
-    difference = std::isnan(d) ? std::numeric_limits<float>::infinity() : std::max(difference, d);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto padded = logits.subspan(r * width, width);
+    step_ids alone;
+    alone.sequence = static_cast<std::int64_t>(rows[r].size());
+    alone.tokens = rows[r];
+    alone.mask.assign(rows[r].size(), 1);
+    alone.positions.resize(rows[r].size());
+    std::iota(alone.positions.begin(), alone.positions.end(), std::int64_t{0});
+    sequence_state state;
+    const std::vector<float> expected = (first_ ? *first_ : *last_).run(alone, state, nullptr);
+    float largest = 0, difference = 0;
+    for (std::size_t i = 0; i < width; ++i) {
+      largest = std::max(largest, std::abs(expected[i]));
+      const float d = std::abs(expected[i] - padded[i]);
+      difference = std::isnan(d) ? std::numeric_limits<float>::infinity() : std::max(difference, d);
+    }
+    constexpr float tolerance = 0.02f;  // of the largest logit; int8 models round by the largest value of a batch
+    if (difference > tolerance * largest)
+      throw error(error_kind::unsupported,
+                  fmt::format("prompts of different lengths: padding changes the answer of this model to prompt {} (a "
+                              "logit by {:.2g} of {:.2g}); give prompts of one length, or one prompt at a time",
+                              r, difference, largest));
   }
-  constexpr float tolerance = 0.02f;  // of the largest logit; int8 models round by the largest value of a batch
-  if (difference > tolerance * largest)
-    throw error(
-        error_kind::unsupported,
-        fmt::format("prompts of different lengths: padding changes the answers of this model (a logit by {:.2g} "
-                    "of {:.2g}); give prompts of one length, or one prompt at a time",
-                    difference, largest));
 }
 
 void decoder::check_padding(const id_rows& rows) const {
@@ -348,6 +349,32 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
   on.synchronize();
   reset();
   encoded_ = std::move(fresh);
+}
+
+void decoder::check_rollback(std::int64_t count) const {
+  if (count < 0 || count > past_)
+    throw error(error_kind::usage, fmt::format("rollback: {} ids of sequences that have {}; give a number from 0 to {}",
+                                               count, past_, past_));
+  if (count == 0 || count == past_) return;
+  for (const state_port& s : last_->ports().states)
+    if (s.input && s.output && !s.written_once)
+      throw error(error_kind::unsupported,
+                  fmt::format("rollback: input '{}' is not updated in place, so its earlier contents are lost; reset, "
+                              "and give the ids again",
+                              module::parameter_name(last_->model().main().parameters()[*s.input])));
+}
+
+void decoder::rollback(std::int64_t count) {
+  finish();
+  check_rollback(count);
+  past_ -= count;
+  const auto length = static_cast<std::size_t>(past_);
+  if (past_ == 0) state_ = {};
+  // The rows behind this length stay in the caches, and the next step writes over them.
+  for (auto& [key, tensor] : state_.tensors)
+    if (tensor.rows) tensor.rows->used = past_;
+  for (auto& row : history_) row.resize(std::min(row.size(), length));
+  for (auto& row : masks_) row.resize(std::min(row.size(), length));
 }
 
 void decoder::reset() {

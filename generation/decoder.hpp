@@ -32,8 +32,8 @@ class decoder {
   std::int64_t batch() const { return static_cast<std::int64_t>(history_.size()); }
   // Most ids of a sequence; nullopt if nothing limits them.
   std::optional<std::int64_t> context() const { return context_; }
-  // Whether rows of different lengths may be padded: the model takes a mask. The first rows are checked against a run
-  // without padding.
+  // Whether rows of different lengths may be padded: the model takes a mask. Each of the first rows is checked
+  // against a run without padding.
   bool takes_padding() const;
 
   bool encodes_ids() const { return encoder_ && encoder_ports_.tokens; }
@@ -56,6 +56,11 @@ class decoder {
   std::vector<std::int64_t> answer();
   // Waits for all steps and forgets their answers.
   void finish();
+  // Takes back the last `count` ids of each sequence, for drafts of another model. The same ids then give the same
+  // answers, to the bit. Waits for all steps and forgets their answers. Throws error{usage} if the sequences are
+  // shorter, and error{unsupported} that names a state which is not a cache updated in place. Taking back all ids
+  // always works, and keeps what was encoded.
+  void rollback(std::int64_t count);
   // Forgets the sequences and what was encoded.
   void reset();
 
@@ -70,6 +75,7 @@ class decoder {
  private:
   void check(const id_rows& rows) const;
   void check_padding(const id_rows& rows) const;
+  void check_rollback(std::int64_t count) const;
   void check_padded_answer(const id_rows& rows, std::span<const float> logits);
   bool takes_encoder_padding() const;
   // `expected`: ids that the sequences will have soon.

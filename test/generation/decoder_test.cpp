@@ -21,7 +21,7 @@ class decoder_test : public ::testing::Test {
  protected:
   decoder_test() {
     ::setenv("XDG_CONFIG_HOME", (folder / "config").c_str(), 1);  // where this user's keys are
-    session_options options{.threads = 1};
+    options.threads = 1;
     options.cache.folder = folder / "cache";
     options.compiling = compile_place::this_process;
     options.specialization = specialization::off;
@@ -38,7 +38,16 @@ class decoder_test : public ::testing::Test {
     }
     return "";
   }
+  std::string rollback_failure(decoder& model, std::int64_t count) {
+    try {
+      model.rollback(count);
+    } catch (const error& e) {
+      return std::string(name(e.kind())) + ": " + e.what();
+    }
+    return "";
+  }
   scratch_folder folder;
+  session_options options;
   std::optional<session> opened;
   std::size_t compiled = 0;
 };
@@ -82,6 +91,41 @@ TEST_F(decoder_test, refuses_bad_ids_and_stays_as_it_was) {
 TEST_F(decoder_test, does_not_pad_where_the_model_has_no_mask) {
   decoder model({.decoder = &*opened});
   EXPECT_THAT(failure(model, {{1, 2}, {3}}), HasSubstr("unsupported: prompts of different lengths"));
+}
+
+TEST_F(decoder_test, pads_where_a_mask_hides_it) {
+  session masked(compile(toy_decoder({}, 0, toy_mask::of_each_row)), std::string("toy"), options);
+  decoder model({.decoder = &masked});
+  const id_rows rows{{3, 1, 4, 1}, {5, 9, 2}, {6, 5}};
+  const auto logits = model.append(rows);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    expect_logits({logits.begin() + static_cast<std::ptrdiff_t>(r * toy_vocabulary),
+                   logits.begin() + static_cast<std::ptrdiff_t>((r + 1) * toy_vocabulary)},
+                  rows[r]);
+}
+
+// The answer to the shortest row is right, those to the others are not.
+TEST_F(decoder_test, checks_every_row_of_a_padded_batch) {
+  session masked(compile(toy_decoder({}, 0, toy_mask::of_the_shortest_row)), std::string("toy"), options);
+  decoder model({.decoder = &masked});
+  EXPECT_THAT(failure(model, {{6, 5}, {3, 1, 4, 1}}), HasSubstr("changes the answer of this model to prompt 1"));
+  EXPECT_EQ(model.length(), 0);
+  expect_logits(model.append({{3, 1}}), {3, 1});
+}
+
+TEST_F(decoder_test, takes_back_all_ids_or_none_of_copied_caches) {
+  decoder model({.decoder = &*opened});
+  model.append({{3, 1, 4}});
+  model.rollback(0);
+  EXPECT_EQ(rollback_failure(model, 1),
+            "unsupported: rollback: input 'past_key_values.0.key' is not updated in place, so its earlier contents are "
+            "lost; reset, and give the ids again");
+  EXPECT_THAT(rollback_failure(model, 4), HasSubstr("usage: rollback: 4 ids of sequences that have 3"));
+  EXPECT_THAT(rollback_failure(model, -1), HasSubstr("usage: rollback: -1 ids"));
+  expect_logits(model.append({{1}}), {3, 1, 4, 1});
+  model.rollback(4);
+  EXPECT_EQ(model.length(), 0);
+  expect_logits(model.append({{2, 7}}), {2, 7});
 }
 
 TEST_F(decoder_test, needs_an_empty_past) {

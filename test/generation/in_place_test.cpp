@@ -8,6 +8,7 @@
 
 #include "aot/pipeline.hpp"
 #include "generation/decoder.hpp"
+#include "ir/error.hpp"
 #include "ir/ops/cache_update.hpp"
 #include "runtime/executable.hpp"
 #include "test/generation/toy_decoder.hpp"
@@ -95,6 +96,25 @@ TEST_F(in_place_test, batches) {
     EXPECT_THAT(std::vector<float>(logits.begin() + static_cast<std::ptrdiff_t>(r * toy_vocabulary),
                                    logits.begin() + static_cast<std::ptrdiff_t>((r + 1) * toy_vocabulary)),
                 Pointwise(DoubleNear(1e-4), toy_logits(all[r])));
+}
+
+// Across the growth of the room: the caches keep rows that do not count any more.
+TEST_F(in_place_test, ids_that_were_taken_back_leave_no_trace) {
+  ASSERT_TRUE(steps);
+  session updates(std::move(*steps), std::string("toy"), updating());
+  decoder model({.decoder = &updates}), other({.decoder = &updates});
+  std::vector<std::int64_t> ids(254);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7 % 11);
+  model.append({ids, ids}), other.append({ids, ids});
+  const auto first = model.append({{3, 1}, {4, 1}});
+  for (std::int64_t i = 0; i < 5; ++i) model.append({{i}, {i + 1}});
+  model.rollback(7);
+  EXPECT_EQ(model.length(), 254);
+  EXPECT_EQ(model.append({{3, 1}, {4, 1}}), first);
+  EXPECT_EQ(other.append({{3, 1}, {4, 1}}), first);
+  EXPECT_EQ(model.append({{5}, {9}}), other.append({{5}, {9}}));
+  EXPECT_THROW(model.rollback(258), error);
+  EXPECT_EQ(model.append({{2}, {6}}), other.append({{2}, {6}}));
 }
 
 TEST_F(in_place_test, a_long_prompt_in_parts) {

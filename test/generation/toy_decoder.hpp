@@ -20,7 +20,10 @@ struct toy_names {
 
 inline double toy_weight(std::int64_t i) { return std::sin(static_cast<double>(i * i + 1)); }
 
-inline program toy_decoder(const toy_names& names = {}, std::int64_t least_past = 0) {
+// What hides padding: nothing, the mask of each row, or (a fault) that of the shortest row in all rows.
+enum class toy_mask { none, of_each_row, of_the_shortest_row };
+
+inline program toy_decoder(const toy_names& names = {}, std::int64_t least_past = 0, toy_mask mask = toy_mask::none) {
   program p;
   const dim batch = dim::symbol("batch"), sequence = dim::symbol("sequence"), past = dim::symbol("past");
   p.symbols["batch"] = {1, 8, {}};
@@ -37,7 +40,17 @@ inline program toy_decoder(const toy_names& names = {}, std::int64_t least_past 
   const value embedded = m.add(gather{}, {table, ids});
   const value squared = m.add(elementwise{scalar_function::mul}, {embedded, embedded});
   const value keys = m.add(concat{1}, {first, embedded}), values = m.add(concat{1}, {second, squared});
-  value sum = m.add(reduce{reduction_kind::sum, {1}}, {m.add(elementwise{scalar_function::sub}, {keys, values})});
+  value seen = m.add(elementwise{scalar_function::sub}, {keys, values});
+  if (mask != toy_mask::none) {
+    const dim total = past + sequence;
+    value counts =
+        m.add(convert{element_type::f32}, {m.add_parameter("attention_mask", {element_type::i64, {batch, total}})});
+    if (mask == toy_mask::of_the_shortest_row)
+      counts = m.add(broadcast{{batch, total}}, {m.add(reduce{reduction_kind::min, {0}}, {counts})});
+    counts = m.add(broadcast{{batch, total, toy_width}}, {m.add(reshape{{batch, total, 1}}, {counts})});
+    seen = m.add(elementwise{scalar_function::mul}, {seen, counts});
+  }
+  value sum = m.add(reduce{reduction_kind::sum, {1}}, {seen});
   sum = m.add(broadcast{{batch, sequence, toy_width}}, {m.add(reshape{{batch, 1, toy_width}}, {sum})});
   const value mixed = m.add(elementwise{scalar_function::add}, {embedded, sum});
   const value flat = m.add(reshape{{batch * sequence, toy_width}}, {mixed});

@@ -257,7 +257,7 @@ class Generate(kiln_case.KilnCase):
         mask = self.ids([[1] * len(p) + [0] * (5 - len(p)) for p in prompts], "mask.npy")
         answer = self.generate(model, ids, "--prompt-mask", mask, "--max-new-tokens", 8)
         self.assertEqual(answer["tokens"], [greedy(model, p, 8) for p in prompts])
-        self.refused(3, "unsupported", "padding changes the answers", self.model(positions=False), "--prompt-ids", ids, "--prompt-mask", mask)
+        self.refused(3, "unsupported", "padding changes the answer of this model to prompt", self.model(positions=False), "--prompt-ids", ids, "--prompt-mask", mask)
         self.assertEqual(self.generate(self.path("model.onnx"), self.ids(prompts[0], "one.npy"), "--max-new-tokens", 8)["tokens"], greedy(self.path("model.onnx"), prompts[0], 8))
         self.refused(3, "unsupported", "takes no mask", self.model(mask=False), "--prompt-ids", ids, "--prompt-mask", mask)
 
