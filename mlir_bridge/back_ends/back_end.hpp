@@ -20,6 +20,8 @@ struct back_end {
   // Runs LLVM's code generator at its highest optimization level instead of the default one.
   bool aggressive = false;
   bool small_code_model = false;
+  // Optimizes the kernels of our generators with kernel_pipeline() instead of LLVM's O3 pipeline.
+  bool short_pipeline = false;
 
   // Optional hooks, called before and after LLVM's optimizer.
   void (*before_optimization)(llvm::Module&, const target_row&, std::span<launch>) = nullptr;

@@ -19,6 +19,7 @@
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir_bridge/back_ends/back_end.hpp"
+#include "mlir_bridge/back_ends/kernel_pipeline.hpp"
 
 namespace kiln::codegen {
 
@@ -93,11 +94,17 @@ std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, 
   return {data, data + bytes.size()};
 }
 
-void run_default_pipeline(llvm::Module& module, const target_row& target, const llvm::PipelineTuningOptions& tuning) {
+void run_pipeline(llvm::Module& module, const target_row& target, loop_optimization loops) {
+  llvm::PipelineTuningOptions tuning;
+  if (loops != loop_optimization::vectorize) {
+    tuning.LoopVectorization = false;
+    tuning.SLPVectorization = false;
+    tuning.LoopUnrolling = loops == loop_optimization::unroll;
+  }
   llvm::TargetMachine& machine = machine_for(target);
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
-  llvm::LoopAnalysisManager loops;
+  llvm::LoopAnalysisManager loop_analyses;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
@@ -105,23 +112,21 @@ void run_default_pipeline(llvm::Module& module, const target_row& target, const 
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.registerLoopAnalyses(loop_analyses);
+  builder.crossRegisterProxies(loop_analyses, functions, components, modules);
   listener problems(module.getContext());
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  const bool of_generators = loops != loop_optimization::vectorize;
+  auto passes = back_end_of(target.family).short_pipeline && of_generators
+                    ? kernel_pipeline(loops == loop_optimization::unroll)
+                    : builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3);
+  passes.run(module, modules);
   problems.check();
 }
 
 }  // namespace
 
 void optimize(llvm::Module& module, const target_row& target, loop_optimization loops) {
-  llvm::PipelineTuningOptions tuning;
-  if (loops != loop_optimization::vectorize) {
-    tuning.LoopVectorization = false;
-    tuning.SLPVectorization = false;
-    tuning.LoopUnrolling = loops == loop_optimization::unroll;
-  }
-  run_default_pipeline(module, target, tuning);
+  run_pipeline(module, target, loops);
   const back_end& end = back_end_of(target.family);
   if (end.after_optimization) end.after_optimization(module, target);
 }
