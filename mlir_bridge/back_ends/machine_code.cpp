@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 #include "ir/error.hpp"
@@ -12,6 +13,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
@@ -81,7 +83,29 @@ class listener {
   std::string problems_;
 };
 
-std::vector<std::byte> emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+// Leaves loop strength reduction out of the code generator while it lives. LLVM has no such option for one module or
+// target, but a context asks its gate before each pass that is not required.
+class without_strength_reduction : public llvm::OptPassGate {
+ public:
+  explicit without_strength_reduction(llvm::LLVMContext& context)
+      : context_(context), before_(context.getOptPassGate()) {
+    context.setOptPassGate(*this);
+  }
+  ~without_strength_reduction() override { context_.setOptPassGate(before_); }
+  without_strength_reduction(const without_strength_reduction&) = delete;
+  without_strength_reduction& operator=(const without_strength_reduction&) = delete;
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "Loop Strength Reduction"; }
+
+ private:
+  llvm::LLVMContext& context_;
+  llvm::OptPassGate& before_;
+};
+
+std::vector<std::byte> emit(llvm::Module& module, const target_row& target, llvm::CodeGenFileType type) {
+  llvm::TargetMachine& machine = machine_for(target);
+  std::optional<without_strength_reduction> gate;
+  if (!back_end_of(target.family).strength_reduction) gate.emplace(module.getContext());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
@@ -132,14 +156,13 @@ void optimize(llvm::Module& module, const target_row& target, loop_optimization 
 }
 
 std::string emit_assembly(llvm::Module& module, const target_row& target) {
-  auto text = emit(module, machine_for(target), llvm::CodeGenFileType::AssemblyFile);
+  auto text = emit(module, target, llvm::CodeGenFileType::AssemblyFile);
   return std::string(reinterpret_cast<const char*>(text.data()), text.size());
 }
 
 std::vector<std::byte> emit_object(llvm::Module& module, const target_row& target, std::string* assembly) {
-  llvm::TargetMachine& machine = machine_for(target);
   if (assembly) *assembly = emit_assembly(*llvm::CloneModule(module), target);
-  return emit(module, machine, llvm::CodeGenFileType::ObjectFile);
+  return emit(module, target, llvm::CodeGenFileType::ObjectFile);
 }
 
 }  // namespace kiln::codegen

@@ -25,6 +25,10 @@ void emit(llvm::Module& module, const target_row& target, native_kernel& kernel,
 
 }  // namespace
 
-const back_end cpu_back_end{.initialize = initialize, .small_code_model = true, .short_pipeline = true, .emit = emit};
+const back_end cpu_back_end{.initialize = initialize,
+                            .small_code_model = true,
+                            .short_pipeline = true,
+                            .strength_reduction = false,
+                            .emit = emit};
 
 }  // namespace kiln
