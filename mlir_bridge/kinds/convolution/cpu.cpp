@@ -134,10 +134,12 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
   if (taps > 1 || op.groups > 1) return result;
-  // Images of single pixels can be joined to one line.
+  // Images of single pixels can be joined to one line. That changes nothing for tiles that end where a line does.
+  const std::int64_t line = x.rows;
   x.rows *= x.lines, x.lines = 1;
   for (candidate& c : result) c.configuration["join"] = 0;
   for (candidate& c : blocking_space(e, x, image.type().type)) {
+    if (line % c.configuration.at("tile_m") == 0) continue;
     c.configuration["join"] = 1;
     result.push_back(std::move(c));
   }
