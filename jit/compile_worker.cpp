@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "ir/native_kernel.hpp"
 #include "jit/compile_answers.hpp"
 #include "jit/compile_messages.hpp"
+#include "jit/sandbox.hpp"
 #include "jit/targets.hpp"
 #include "jit/worker_host.hpp"
 
@@ -119,6 +121,8 @@ std::shared_ptr<worker_pool> make_compile_workers(bool isolated, const std::stri
   worker_options options{.arguments = {executable.empty() ? default_worker() : executable, compile_worker_argument},
                          .forked = executable.empty() ? std::exchange(forked, nullptr) : nullptr};
   if (isolated) options.requests_per_worker = 1;
+  if (const sandbox_state sandbox = available_sandbox(); !sandbox.complete())
+    spdlog::debug("sandbox of compile workers: {}", sandbox.describe());
   return std::make_shared<worker_pool>(std::move(options));
 }
 

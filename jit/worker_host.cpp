@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "ir/error.hpp"
+#include "jit/sandbox.hpp"
 #include "jit/spawned_process.hpp"
 #include "jit/worker_protocol.hpp"
 
@@ -61,8 +62,12 @@ rlim_t address_space_in_use() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
+// LLD's input is a file in memory. Nothing else is written.
+constexpr rlim_t largest_file = rlim_t{1} << 30;
+
 void limit_worker(const control_request& request) {
   lower_limit(RLIMIT_CORE, 0);
+  lower_limit(RLIMIT_FSIZE, largest_file);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (request.memory_bytes > 0)
     lower_limit(RLIMIT_AS, address_space_in_use() + static_cast<rlim_t>(request.memory_bytes));
@@ -74,11 +79,23 @@ void limit_worker(const control_request& request) {
 // allocate.
 constexpr std::uint64_t largest_request = std::uint64_t{1} << 30;
 
+// From now on, this process may use that much more processor time; then the kernel ends it. Its parent has a deadline
+// of its own, which comes first as long as there is a parent that can act.
+void limit_processor_time(std::uint64_t seconds) {
+  rusage used{};
+  rlimit now{};
+  if (seconds == 0 || getrusage(RUSAGE_SELF, &used) != 0 || getrlimit(RLIMIT_CPU, &now) != 0) return;
+  const auto so_far = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+  now.rlim_cur = std::min<rlim_t>(so_far + seconds + 2, now.rlim_max);  // 2: both parts were rounded down
+  setrlimit(RLIMIT_CPU, &now);
+}
+
 int serve(int requests, const worker_function& answer) {
-  for (std::uint64_t size = 0; read_all(requests, &size, sizeof size);) {
-    if (size > largest_request) return 3;
-    std::vector<std::byte> request(size);
-    if (!read_all(requests, request.data(), size)) return 3;
+  for (request_header header; read_all(requests, &header, sizeof header);) {
+    if (header.bytes > largest_request) return 3;
+    std::vector<std::byte> request(header.bytes);
+    if (!read_all(requests, request.data(), request.size())) return 3;
+    limit_processor_time(header.processor_seconds);
     auto send_frame = [&](frame kind, std::span<const std::byte> bytes) {
       frame_header header{kind, bytes.size()};
       return write_all(requests, &header, sizeof header) && write_all(requests, bytes.data(), bytes.size());
@@ -104,6 +121,7 @@ pid_t start_worker(const control_request& request, const descriptor& requests, c
       dup2(words.number(), STDERR_FILENO) < 0)
     _exit(3);
   limit_worker(request);
+  enter_sandbox();
   _exit(serve(requests.number(), answer));
 }
 

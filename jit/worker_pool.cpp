@@ -206,8 +206,9 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
   const auto begin = clock::now(), end = begin + limits.time;
   const auto used_before = processor_time(w.process);
   auto reading_end = std::min(end, begin + limits.reading);
-  const std::uint64_t size = request.size();
-  std::span<const std::byte> head = std::as_bytes(std::span(&size, 1)), unsent = request;
+  // Twice the deadline: a backstop, for a worker of several threads too.
+  const request_header asked{request.size(), static_cast<std::uint64_t>(limits.time.count() / 500 + 1)};
+  std::span<const std::byte> head = std::as_bytes(std::span(&asked, 1)), unsent = request;
   frame_header header;
   std::size_t head_bytes = 0;
   std::vector<std::byte> body;

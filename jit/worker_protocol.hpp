@@ -3,8 +3,8 @@
 //
 // The host's standard input is a socket of control messages (SOCK_SEQPACKET), each answered by one, except
 // `prepare`, which says that a `start` will follow soon. `start` carries two sockets: the new worker's
-// requests and answers, and its standard output and error. On the first, each request is a size and its bytes; the
-// worker answers with frames.
+// requests and answers, and its standard output and error. On the first, each request is a header and its bytes;
+// the worker answers with frames.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,11 @@ struct control_request {
 struct control_answer {
   std::int32_t process = 0;  // start: the worker, or -errno
   std::int32_t status = 0;   // stop: how it ended, as waitpid says
+};
+
+struct request_header {
+  std::uint64_t bytes = 0;
+  std::uint64_t processor_seconds = 0;  // how much the worker may use for this request; 0: no limit
 };
 
 enum class frame : std::uint64_t {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "jit/sandbox.hpp"
 #include "jit/targets.hpp"
 #include "tools/command.hpp"
 
@@ -44,11 +45,15 @@ action declare_devices(CLI::App&) {
     for (const device_info& info : list.devices) rows.push_back(describe(info));
     for (const gpu::search_result& r : list.searched)
       searched.push_back({{"library", r.library}, {"found", r.found}, {"outcome", r.outcome}});
-    output.print({{"devices", rows}, {"searched", searched}, {"failures", list.failures}}, [&] {
+    const sandbox_state sandbox = available_sandbox();
+    const nlohmann::ordered_json workers{
+        {"seccomp", sandbox.seccomp}, {"landlock", sandbox.landlock}, {"missing", sandbox.missing}};
+    output.print({{"devices", rows}, {"searched", searched}, {"failures", list.failures}, {"sandbox", workers}}, [&] {
       for (const device_info& info : list.devices) print_device(info);
       for (const std::string& failure : list.failures) print("{}\n", failure);
       print("searched for GPUs:\n");
       for (const gpu::search_result& r : list.searched) print("  {}: {}\n", r.library, r.outcome);
+      print("sandbox of compile workers: {}\n", sandbox.describe());
     });
     return 0;
   };

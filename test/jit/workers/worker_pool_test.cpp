@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include <thread>
 
 #include "ir/error.hpp"
+#include "jit/sandbox.hpp"
 #include "test/support/scratch_folder.hpp"
 
 namespace kiln::test {
@@ -158,6 +160,35 @@ TEST_F(worker_pool_test, memory_is_bounded) {
   pool({.memory_bytes = 100 << 20});
   EXPECT_EQ(ask("allocate 50000000"), "there was enough");
   EXPECT_EQ(ask("allocate 200000000"), "there was too little");
+}
+
+// What a worker could do that a payload has taken over.
+TEST_F(worker_pool_test, a_worker_is_confined) {
+  const sandbox_state sandbox = available_sandbox();
+  if (!sandbox.complete()) GTEST_SKIP() << "skipped: sandbox of compile workers: " << sandbox.describe();
+  const kiln::testing::scratch_folder folder;
+  const std::string there = (folder / "there").string(), new_file = (folder / "new").string();
+  std::ofstream(there) << "secret";
+  const std::string no_access = std::strerror(EACCES), no_call = std::strerror(EPERM);
+  EXPECT_EQ(ask("try read " + there), no_access);
+  EXPECT_EQ(ask("try read /proc/self/environ"), no_access);
+  EXPECT_EQ(ask("try list /"), no_access);
+  EXPECT_EQ(ask("try write " + there), no_access);
+  EXPECT_EQ(ask("try write " + new_file), no_access);
+  EXPECT_FALSE(std::filesystem::exists(new_file));
+  for (const char* what : {"remove", "socket", "execute", "fork", "code", "signal", "memory"})
+    EXPECT_EQ(ask(std::string("try ") + what + " " + there), no_call) << what;
+  EXPECT_TRUE(std::filesystem::exists(there));
+  // What LLD needs.
+  EXPECT_EQ(ask("try thread"), "allowed");
+  EXPECT_EQ(ask("try descriptor"), "allowed");
+}
+
+TEST_F(worker_pool_test, processor_time_has_a_limit_of_its_own) {
+  const int limit = std::stoi(ask("processor", {.time = 10s}));
+  EXPECT_GE(limit, 20);
+  EXPECT_LE(limit, 25);
+  EXPECT_LE(std::stoi(ask("processor", {.time = 5s})), limit) << "of each request";
 }
 
 TEST_F(worker_pool_test, callers_at_once_have_workers_of_their_own) {

@@ -1,12 +1,18 @@
 // The executable of the worker pools in these tests. With --compile-worker it behaves like `kiln --compile-worker`;
 // otherwise its workers do what each request asks for.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <new>
 #include <string>
@@ -19,6 +25,38 @@ namespace {
 
 int served = 0;
 bool poisoned = false;
+
+std::string outcome(long result) { return result >= 0 ? "allowed" : std::strerror(errno); }
+
+// What a worker that somebody else has taken over would try.
+std::string attempt(const std::string& what, const std::string& path) {
+  if (what == "read") return outcome(open(path.c_str(), O_RDONLY));
+  if (what == "list") return outcome(open(path.c_str(), O_RDONLY | O_DIRECTORY));
+  if (what == "write") return outcome(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
+  if (what == "remove") return outcome(unlink(path.c_str()));
+  if (what == "socket") return outcome(socket(AF_INET, SOCK_STREAM, 0));
+  if (what == "execute") return outcome(execl("/bin/sh", "sh", "-c", "exit 9", nullptr));
+  if (what == "fork") {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    return outcome(child);
+  }
+  if (what == "code")
+    return outcome(
+        reinterpret_cast<long>(mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
+  if (what == "signal") return outcome(kill(getppid(), 0));
+  if (what == "memory") return outcome(syscall(SYS_process_vm_readv, getppid(), nullptr, 0, nullptr, 0, 0));
+  if (what == "thread") {
+    bool ran = false;
+    std::thread([&] { ran = true; }).join();
+    return ran ? "allowed" : "not run";
+  }
+  if (what == "descriptor") {
+    const int file = memfd_create("test", MFD_CLOEXEC);
+    return outcome(open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR));
+  }
+  return "nothing";
+}
 
 std::string behave(const std::string& request, const std::function<void()>& accepted) {
   ++served;
@@ -45,6 +83,12 @@ std::string behave(const std::string& request, const std::function<void()>& acce
   if (word == "poison") poisoned = true;
   if (word == "large") return std::string(std::stoul(rest), 'x');
   if (word == "served") return std::to_string(served);
+  if (word == "try")
+    return attempt(rest.substr(0, rest.find(' ')), rest.substr(std::min(rest.size(), rest.find(' ') + 1)));
+  if (word == "processor") {
+    rlimit limit{};
+    return getrlimit(RLIMIT_CPU, &limit) == 0 ? std::to_string(limit.rlim_cur) : "";
+  }
   if (word == "nice") return std::to_string(getpriority(PRIO_PROCESS, 0));
   if (word == "host") return std::to_string(getppid());
   if (word == "allocate") {

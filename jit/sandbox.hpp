@@ -1,0 +1,35 @@
+// Confines a process that reads untrusted bytes with big libraries: a compile worker (worker_host.hpp). Two walls, both
+// of the system's kernel and both for good:
+//
+//   seccomp    a list of the system calls that MLIR, LLVM and LLD need. All others fail with EPERM: no network, no new
+//              programs, no processes, no memory that is made executable, no signals for others
+//   Landlock   no file can be opened except descriptors that are open already, by their names in /proc/self/fd (LLD
+//              reads and writes so). Names and sizes of files can be seen
+//
+// Where the system lacks one, the other holds, and sandbox_state says so. Under AddressSanitizer and ThreadSanitizer,
+// which need more calls, there is none.
+#pragma once
+
+#include <string>
+
+namespace kiln {
+
+struct sandbox_state {
+  bool seccomp = false;
+  int landlock = 0;     // version of its interface; 0: not available
+  std::string missing;  // why something is missing, for people; empty where both are there
+
+  bool complete() const { return seccomp && landlock > 0; }
+  // "seccomp and Landlock 7", "seccomp only: ..."
+  std::string describe() const;
+};
+
+// What the system offers. Cheap; confines nothing.
+sandbox_state available_sandbox();
+
+// Confines the calling thread, and the threads that it starts, for good. Call it while the process has one thread.
+// Never throws: what cannot be applied is left out. Allocates no memory and takes no locks, so that it may follow a
+// fork.
+void enter_sandbox();
+
+}  // namespace kiln
