@@ -1,9 +1,11 @@
 #include "mlir_bridge/generation.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
+#include "mlir_bridge/codegen/open_checks.hpp"
 #include "mlir_bridge/cpu/host_codegen_target.hpp"
 #include "mlir_bridge/gpu/gpu_codegen_target.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
@@ -49,7 +51,8 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   const kernel_kind& kind = *find_kind(anchor ? anchor->op().name() : "");
   const bool cpu = target.family == target_family::cpu;
   g.generator = cpu ? kind.cpu : kind.gpu;
-  if (std::string missing; is_open(*g.fusion)) {
+  const bool open = is_open(*g.fusion);
+  if (std::string missing; open) {
     if (!has_open_form(*g.fusion, cpu ? processor::cpu : processor::gpu, &missing))
       throw error(error_kind::unsupported, "target '" + target.name + "' has no kernel for all sizes of '" + missing +
                                                "': bind its dimensions to values");
@@ -60,6 +63,7 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
                 "target '" + target.name + "' has no generator for '" + std::string(kind.operation) + "'");
   const bool narrow = !cpu && fits_32_bits(*g.fusion, g.bounded_sizes);
   if (!narrow) g.bounded_sizes.clear();
+  if (open) std::ranges::move(codegen::open_checks(*g.fusion), std::back_inserter(g.bounded_sizes));
   const codegen::codegen_target& on =
       cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
   g.emitter =

@@ -74,7 +74,8 @@ void plan_builder::set_sizes(std::size_t index) {
   if (!open_) {
     if (!serves(kernel, *options_.sizes))
       throw error(error_kind::unsupported,
-                  "a kernel for all sizes has offsets of 32 bits, and these sizes need more: open the portable file");
+                  "a kernel for all sizes does not serve these: its offsets have 32 bits and they need more, or an "
+                  "operation in it does not fit them; open the portable file");
     const std::vector<std::int64_t> values = at_sizes(kernel, *options_.sizes);
     kernel.sizes.assign(values.begin(), values.end());
     kernel.bounded_sizes.clear();

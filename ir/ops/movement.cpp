@@ -106,10 +106,10 @@ std::vector<shape> concat::infer(std::span<const shape> inputs) const {
 
 namespace {
 
-// An empty axis has no valid index.
+// An empty axis has no valid index, and indices are clamped to the valid ones.
 void check_source(const input_check& check, const dim& source, const shape& indices) {
   bool some = indices.is_static() && indices.element_count() > 0;
-  check.that(!some || !(source == dim(0)), "an empty axis has nothing to gather");
+  check.that(!some || !(source == dim(0)), "an empty axis has nothing to gather or to write");
 }
 
 }  // namespace
@@ -184,6 +184,7 @@ std::vector<shape> scatter_elements::infer(std::span<const shape> inputs) const 
   input_check check(name(), inputs);
   check.arity(3);
   check_element_indices(check, inputs, axis);
+  check_source(check, inputs[0].dims[static_cast<std::size_t>(check.axis(axis, inputs[0].rank()))], inputs[1]);
   check.that(inputs[2].type == inputs[0].type, "updates and data differ in element type");
   check.dims_equal(inputs[2].dims, inputs[1].dims, "updates and indices differ");
   if (reduction != scatter_reduction::none) check.numeric(inputs[0]);
@@ -194,6 +195,8 @@ std::vector<shape> scatter_nd::infer(std::span<const shape> inputs) const {
   input_check check(name(), inputs);
   check.arity(3);
   auto length = static_cast<std::ptrdiff_t>(tuple_length(check, inputs, 0));
+  for (std::ptrdiff_t i = 0; i < length; ++i)
+    check_source(check, inputs[0].dims[static_cast<std::size_t>(i)], inputs[1]);
   check.that(inputs[2].type == inputs[0].type, "updates and data differ in element type");
   std::vector<dim> updates(inputs[1].dims.begin(), inputs[1].dims.end() - 1);
   updates.insert(updates.end(), inputs[0].dims.begin() + length, inputs[0].dims.end());

@@ -79,6 +79,10 @@ operation to_operation(mlir::Operation* op, std::span<const shape> results) {
       throw error(error_kind::corrupted, "kiln." + name.str() +
                                              (given ? ": attribute '" + field + "' has a value of the wrong kind"
                                                     : " lacks the attribute '" + field + "'"));
+    // Generators index with it.
+    if (auto* axis = std::get_if<std::int64_t>(&value); axis && *axis < 0 && field == "axis")
+      *axis += static_cast<std::int64_t>(op->getNumOperands() ? to_shape(op->getOperand(0).getType()).rank()
+                                                              : results.front().rank());
   }
   if (op->getAttrs().size() != used)
     throw error(error_kind::corrupted, "kiln." + name.str() + " has an attribute that it does not know");
