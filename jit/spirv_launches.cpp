@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "spirv/operands.hpp"
+
 namespace kiln {
 namespace {
 
@@ -38,6 +40,7 @@ std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::
                                               native_kernel& kernel) {
   spirv::resolve_limits limits;
   if (target.family != target_family::cpu) limits.max_threads = target.gpu.max_threads;
+  spirv::check_operands(object, inputs, outputs);
   spirv::resolved_object resolved = spirv::resolve(object, inputs, outputs, limits);
   std::vector<spirv::launch_site> sites;
   for (std::int64_t bytes : resolved.scratch) kernel.scratch.push_back({bytes});

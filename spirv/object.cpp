@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ir/aligned_list.hpp"
-#include "spirv/object_generated.h"
+#include "ir/spirv_object_generated.h"
 
 namespace kiln::spirv {
 namespace {

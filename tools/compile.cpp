@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <filesystem>
@@ -10,7 +11,9 @@
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/container/container.hpp"
+#include "ir/container/signed_native.hpp"
 #include "ir/error.hpp"
+#include "ir/trust/user_keys.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
@@ -27,7 +30,7 @@ struct options {
   std::vector<std::string> dims, values, sequences;
   custom_op_choice custom_ops;
   std::vector<std::string> disabled_passes;
-  bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false;
+  bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false, unsigned_kernels = false;
   std::size_t max_nodes = import_options{}.max_nodes;
 };
 
@@ -48,6 +51,18 @@ nlohmann::ordered_json describe(const quantization_report& r) {
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+// The key that signs the kernels of custom operators, which can do as much as native code: this user's own, because
+// this user chose their sources. Null if there are none, if they must not be signed, or, with a warning, if there is no
+// key.
+const signing_key* key_for(const program& compiled, const options& o, user_keys* user) {
+  if (o.unsigned_kernels || !container::needs_consent(compiled)) return nullptr;
+  const signing_key* own = user ? user->own() : nullptr;
+  if (!own)
+    spdlog::warn("{} has custom operators, is not signed, and runs with --allow-unsigned-native only: {}", o.output,
+                 user ? user->why() : "there is no folder for your key: set HOME");
+  return own;
 }
 
 int compile_model(const options& o, const output_options& output) {
@@ -98,6 +113,8 @@ int compile_model(const options& o, const output_options& output) {
   write_options writing;
   writing.dialect_version = dialect_version();
   if (steps) writing.steps = &*steps;
+  const auto user = user_keys::of_this_user();
+  writing.sign_with = key_for(compiled, o, user.get());
   write_program(compiled, o.output, writing);
   auto written = clock::now();
   auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };
@@ -153,6 +170,8 @@ action declare_compile(CLI::App& app) {
   app.add_option("--external-weights", o->external_weights,
                  "File or folder with the model's external data, instead of the one that the model names");
   add_custom_op_options(app, o->custom_ops);
+  app.add_flag("--unsigned", o->unsigned_kernels,
+               "Do not sign the kernels of custom operators with your own key (~/.config/kiln/key)");
   app.add_option("--max-nodes", o->max_nodes,
                  "Refuse a model with more nodes, counted after its functions are expanded")
       ->check(CLI::PositiveNumber);

@@ -24,7 +24,7 @@ const std::array<farm_command, 2>& table() {
        "model.onnx",
        "result.kiln",
        ".kiln",
-       {"--output", "result.kiln"},
+       {"--output", "result.kiln", "--unsigned"},
        {{"--dim", dim_range},
         {"--value", elements},
         {"--fp16", none},

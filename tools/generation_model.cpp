@@ -6,9 +6,11 @@
 
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
-#include "ir/container/container.hpp"
+#include "ir/container/native_signature.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/cache_update.hpp"
+#include "ir/trust/native_consent.hpp"
+#include "session/cache_choice.hpp"
 #include "tools/decoder_import.hpp"
 #include "tools/model_options.hpp"
 #include "tools/npy.hpp"
@@ -73,7 +75,7 @@ std::unique_ptr<session> generation_model::open(const std::filesystem::path& fil
         opening.updated_inputs.push_back(module::parameter_name(v));
   };
   if (file.extension() != ".onnx") {
-    if (in_place) steps = read_steps(file);
+    if (in_place) steps = read_steps(file, consent_of(options.cache));
     if (!steps) return std::make_unique<session>(file, options);
     updates_caches();
     return std::make_unique<session>(std::move(*steps), file, std::move(opening));

@@ -74,15 +74,24 @@ bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
                              [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
 }
 
-// Returns the reason why the operator does not match this node; empty if it matches.
-std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs,
-                   const std::vector<bool>& given) {
+// Whether a condition holds for these inputs. A condition on open dimensions counts as true where the operator is the
+// only one of its name: check_operands() evaluates it again when sizes are known.
+bool holds(const std::string& condition, const spirv::expression_scope& scope, bool only) try {
+  return spirv::evaluate_integer(condition, scope).value() != 0;
+} catch (const error& e) {
+  if (!only || e.kind() != error_kind::unsupported) throw;
+  return true;
+}
+
+// Returns the reason why the operator does not match this node; empty if it matches. `only`: there is no other one.
+std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs, const std::vector<bool>& given,
+                   bool only) {
   if (auto missing = missing_input(o, given)) return "input" + std::to_string(*missing) + " is missing";
   for (const spirv::input_restriction& r : o.restrictions)
     if (!fits_type(o, r, inputs)) return "input" + std::to_string(r.input) + " is not " + r.type;
   spirv::object here = with_attributes(n, o, given);
   for (const std::string& r : o.requirements)
-    if (spirv::evaluate_integer(r, {inputs, {}, &here.attributes}).value() == 0) return "'" + r + "' does not hold";
+    if (!holds(r, {inputs, {}, &here.attributes}, only)) return "'" + r + "' does not hold";
   return "";
 }
 
@@ -138,7 +147,7 @@ std::vector<value> import_custom(node& n, const std::vector<const spirv::object*
   std::string why;
   for (const spirv::object* o : candidates) {
     if (chosen) break;
-    std::string reason = misfit(n, *o, types, given);
+    std::string reason = misfit(n, *o, types, given, candidates.size() == 1);
     if (reason.empty()) chosen = o;
     else if (why.find(reason) == std::string::npos) why += (why.empty() ? "" : "; ") + reason;
   }

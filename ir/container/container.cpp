@@ -1,7 +1,9 @@
 #include "ir/container/container.hpp"
 
+#include <algorithm>
 #include <new>
 
+#include "ir/container/native_signature.hpp"
 #include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
 #include "ir/container/sections.hpp"
@@ -82,14 +84,15 @@ program read_verified(open_container& file, section_kind which) {
 
 program read_verified(open_container& file, const native_consent& consent) {
   program p = read_verified(file, section_kind::program);
-  if (holds_native(p)) require_consent(file, consent);
+  require_consent(p, file, consent);
   return p;
 }
 
-std::optional<program> read_verified_steps(open_container& file) {
+std::optional<program> read_verified_steps(open_container& file, const native_consent& consent) {
   if (!file.has(section_kind::steps)) return std::nullopt;
   program p = read_verified(file, section_kind::steps);
   if (holds_native(p)) throw error(error_kind::corrupted, "the steps of a decoder have native code");
+  require_consent(p, file, consent);
   return p;
 }
 
@@ -150,7 +153,8 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
     sections.push_back(pack(section_kind::steps, std::move(steps), level));
   }
   pack_extras(options.extras, level, sections);
-  if (options.sign_with && holds_native(p)) sections.push_back(sign_native(sections, *options.sign_with));
+  if (options.sign_with && std::ranges::any_of(programs, [](const program* each) { return needs_consent(*each); }))
+    sections.push_back(sign_native(sections, *options.sign_with));
   write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
                                                                     std::uint64_t begin = out.size();
                                                                     for (std::size_t t = 0;
@@ -174,10 +178,12 @@ program read_program(const std::filesystem::path& file, const native_consent& co
   });
 }
 
-std::optional<program> read_steps(const std::filesystem::path& file) {
+std::optional<program> read_steps(const std::filesystem::path& file) { return read_steps(file, native_consent{}); }
+
+std::optional<program> read_steps(const std::filesystem::path& file, const native_consent& consent) {
   return reading(file, [&] {
     open_container opened(file);
-    return read_verified_steps(opened);
+    return read_verified_steps(opened, consent);
   });
 }
 
@@ -234,8 +240,9 @@ container_info inspect(const std::filesystem::path& file) {
 
 // Trusts any signer, because nothing is run.
 void check(const std::filesystem::path& file) {
-  read_program(file, {.allow_unsigned = true});
-  read_steps(file);
+  const native_consent anybody{.allow_unsigned = true};
+  read_program(file, anybody);
+  read_steps(file, anybody);
 }
 
 }  // namespace kiln

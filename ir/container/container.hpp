@@ -46,7 +46,7 @@ struct write_options {
   // The form of a decoder that updates its caches in place (aot/caches_in_place.hpp), stored beside the program with
   // the same kernels and weights. Its code objects must be portable. Not owned; null: the file has none.
   const program* steps = nullptr;
-  // Signs the native code objects, so that users who trust the key can run them. Not owned.
+  // Signs native code and custom operators (signed_native.hpp), so that who trusts the key can run them. Not owned.
   const signing_key* sign_with = nullptr;
 };
 
@@ -55,9 +55,9 @@ struct write_options {
 void write_program(const program& p, const std::filesystem::path& file, const write_options& options = {});
 
 // Every section is verified before it is used. Constants lie in the mapped file, which they keep alive; only folded
-// ones (constant-filled tensors) are expanded into memory. Native code objects are refused (error{untrusted})
-// unless the file's signature is that of a key which `consent` trusts; without one nobody
-// is trusted. So native code in a program was made by this process, or somebody has vouched for it.
+// ones (constant-filled tensors) are expanded into memory. Native code objects and HIP kernels of custom operators are
+// refused (error{untrusted}) unless the file's signature is that of a key which `consent` trusts; without one nobody
+// is trusted. So code that can do anything was made by this process, or somebody has vouched for it.
 program read_program(const std::filesystem::path& file, const native_consent& consent);
 program read_program(const std::filesystem::path& file);
 // The form of a decoder that updates its caches in place; nullopt if the file has none. Throws what read_program

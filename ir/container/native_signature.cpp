@@ -9,12 +9,23 @@ namespace kiln {
 
 using namespace container;
 
+namespace {
+
+bool holds_code_to_sign(const std::filesystem::path& file) {
+  const native_consent anybody{.allow_unsigned = true};
+  if (needs_consent(read_program(file, anybody))) return true;
+  const std::optional<program> steps = read_steps(file, anybody);
+  return steps && needs_consent(*steps);
+}
+
+}  // namespace
+
 native_signature read_native_signature(const std::filesystem::path& file) {
-  native_signature result{holds_native(read_program(file, native_consent{.allow_unsigned = true}))};
+  native_signature result{holds_code_to_sign(file)};
   if (!result.native) return result;
   open_container opened(file);
-  for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index})
-    opened.raw(kind);
+  for (const section_row& row : opened.header().sections)
+    if (row.kind != section_kind::weights) opened.raw(row.kind);
   try {
     result.signer = native_signer(opened);
   } catch (const error& e) {
@@ -24,7 +35,7 @@ native_signature read_native_signature(const std::filesystem::path& file) {
 }
 
 bool sign_native_code(const std::filesystem::path& file, const signing_key& key) {
-  if (!holds_native(read_program(file, native_consent{.allow_unsigned = true}))) return false;
+  if (!holds_code_to_sign(file)) return false;
   open_container opened(file);
   std::vector<packed_section> sections;
   for (const section_row& row : opened.header().sections)

@@ -86,12 +86,16 @@ __global__ void sample_volumes(const float* x, const float* grid, float* y, int6
 KILN_OPERATOR("kiln", "GridSample")
 GRID_ATTRIBUTES
 KILN_REQUIRE(rank(input0) == 4 && rank(input1) == 4)
+KILN_REQUIRE(dim(input0, 0) == dim(input1, 0) && dim(input1, 3) == 2)
+KILN_REQUIRE(max(dim(input0, 1), max(dim(input0, 2), dim(input0, 3))) <= 2147483647)
 KILN_OUTPUT(0, float32, dims(dim(input0, 0), dim(input0, 1), dim(input1, 1), dim(input1, 2)))
 KILN_LAUNCH(sample_images, per_element(elements(output0)), input0, input1, output0, elements(output0), dim(input0, 1), dim(input0, 2), dim(input0, 3), dim(input1, 1) * dim(input1, 2), GRID_NUMBERS)
 
 KILN_OPERATOR("kiln", "GridSample")
 GRID_ATTRIBUTES
 KILN_REQUIRE(rank(input0) == 5 && rank(input1) == 5 && mode != "cubic" && mode != "bicubic")
+KILN_REQUIRE(dim(input0, 0) == dim(input1, 0) && dim(input1, 4) == 3)
+KILN_REQUIRE(max(max(dim(input0, 1), dim(input0, 2)), max(dim(input0, 3), dim(input0, 4))) <= 2147483647)
 KILN_OUTPUT(0, float32, dims(dim(input0, 0), dim(input0, 1), dim(input1, 1), dim(input1, 2), dim(input1, 3)))
 KILN_LAUNCH(sample_volumes, per_element(elements(output0)), input0, input1, output0, elements(output0), dim(input0, 1), dim(input0, 2), dim(input0, 3), dim(input0, 4),
             dim(input1, 1) * dim(input1, 2) * dim(input1, 3), GRID_NUMBERS)

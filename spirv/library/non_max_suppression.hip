@@ -63,6 +63,10 @@ __global__ void __launch_bounds__(256) join_lists(const int* chosen, const int* 
 
 KILN_OPERATOR("kiln", "NonMaxSuppression")
 KILN_INPUT(0, float32)
+KILN_INPUT(1, float32)
+KILN_REQUIRE(rank(input0) == 3 && rank(input1) == 3)
+KILN_REQUIRE(dim(input0, 0) == dim(input1, 0) && dim(input0, 1) == dim(input1, 2) && dim(input0, 2) == 4)
+KILN_REQUIRE(elements(input1) <= 2147483647)
 KILN_ATTRIBUTE(max_output_boxes_per_class, 1)
 KILN_ATTRIBUTE(iou_threshold, 0.0)
 KILN_ATTRIBUTE(score_threshold, -3.0e38)

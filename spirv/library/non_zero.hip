@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(256) place_tiles(const T* x, const int* counts
   template __global__ void count_tiles<type>(const type*, int*, int64_t);                                               \
   template __global__ void place_tiles<type>(const type*, const int*, const int64_t*, int64_t*, int64_t);               \
   KILN_OPERATOR("kiln", "NonZero")                                                                                       \
+  KILN_REQUIRE(elements(input0) <= 2147483647)                                                                           \
   KILN_INPUT(0, onnx)                                                                                                    \
   KILN_OUTPUT(0, int64, dims(elements(input0)))                                                                          \
   KILN_OUTPUT(1, int64, dims(1))                                                                                         \

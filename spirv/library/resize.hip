@@ -71,7 +71,7 @@ __global__ void resize(const float* x, float* y, int64_t n, int in_h, int in_w, 
 
 KILN_OPERATOR("kiln", "Resize")
 KILN_INPUT(0, float32)
-KILN_REQUIRE(rank(input0) >= 2)
+KILN_REQUIRE(rank(input0) >= 2 && dim(input0, -2) >= 1 && dim(input0, -1) >= 1)
 KILN_ATTRIBUTE(height, 1)
 KILN_ATTRIBUTE(width, 1)
 KILN_ATTRIBUTE(scale_h, 0.0)
@@ -86,6 +86,7 @@ KILN_ATTRIBUTE(end_h, 1.0)
 KILN_ATTRIBUTE(begin_w, 0.0)
 KILN_ATTRIBUTE(end_w, 1.0)
 KILN_ATTRIBUTE(extrapolation_value, 0.0)
+KILN_REQUIRE(dim(input0, -2) <= 2147483647 && dim(input0, -1) <= 2147483647 && height <= 2147483647 && width <= 2147483647)
 KILN_OUTPUT(0, float32, with_last(input0, height, width))
 KILN_LAUNCH(resize, per_element(elements(output0)), input0, output0, elements(output0), dim(input0, -2), dim(input0, -1), height, width,
             scale_h > 0.0 ? scale_h : real(height) / dim(input0, -2), scale_w > 0.0 ? scale_w : real(width) / dim(input0, -1),

@@ -55,6 +55,8 @@ KILN_ATTRIBUTE(sampling_ratio, 0)
 KILN_ATTRIBUTE(spatial_scale, 1.0)
 KILN_ATTRIBUTE(opset, 16)
 KILN_REQUIRE(rank(input0) == 4 && rank(input1) == 2 && rank(input2) == 1 && dim(input1, 1) == 4 && (mode == "avg" || mode == "max"))
+KILN_REQUIRE(dim(input0, 2) >= 1 && dim(input0, 3) >= 1)
+KILN_REQUIRE(max(dim(input0, 0), dim(input0, 1)) <= 2147483647 && max(dim(input0, 2), dim(input0, 3)) <= 2147483647 && output_height <= 2147483647 && output_width <= 2147483647)
 KILN_OUTPUT(0, float32, dims(dim(input1, 0), dim(input0, 1), output_height, output_width))
 KILN_LAUNCH(roi_align, per_element(elements(output0)), input0, input1, input2, output0, elements(output0), dim(input0, 0), dim(input2, 0), dim(input0, 1), dim(input0, 2), dim(input0, 3), output_height, output_width,
             sampling_ratio, spatial_scale, opset >= 16 && coordinate_transformation_mode == "half_pixel" ? 0.5 : 0.0, mode == "max")

@@ -38,8 +38,12 @@ __global__ void scatter(const int64_t* indices, const T* updates, T* y, int64_t 
   KILN_OPERATOR("kiln", "ScatterElements")                                                                                           \
   KILN_INPUT(0, onnx)                                                                                                                \
   KILN_INPUT(1, int64)                                                                                                               \
+  KILN_INPUT(2, onnx)                                                                                                                \
   KILN_ATTRIBUTE(axis, 0)                                                                                                            \
   KILN_ATTRIBUTE(reduction, "none")                                                                                                  \
+  KILN_REQUIRE(rank(input1) == rank(input0) && elements(input2) == elements(input1))                                                 \
+  KILN_REQUIRE(product(input1, 0, axis) == product(input0, 0, axis))                                                                 \
+  KILN_REQUIRE(axis == -1 || product(input1, axis + 1, rank(input1)) == product(input0, axis + 1, rank(input0)))                     \
   KILN_OUTPUT(0, onnx, same_as(input0))                                                                                              \
   KILN_LAUNCH(copy_data<type>, per_element(elements(output0)), input0, output0, elements(output0))                                  \
   KILN_LAUNCH(scatter<type>, per_element(elements(input1)), input1, input2, output0, elements(input1), dim(input1, axis), dim(input0, axis), \

@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(1024) sort_long(const T* x, T* values, int64_t
   template __global__ void sort_short<type>(const type*, type*, int64_t*, int64_t, int);                             \
   template __global__ void sort_long<type>(const type*, type*, int64_t*, int64_t, int);                              \
   KILN_OPERATOR("kiln", "Sort")                                                                                       \
+  KILN_REQUIRE(rank(input0) >= 1 && dim(input0, -1) <= 1073741824)                                                    \
   KILN_INPUT(0, onnx)                                                                                                 \
   KILN_ATTRIBUTE(descending, 0)                                                                                       \
   KILN_OUTPUT(0, onnx, same_as(input0))                                                                               \

@@ -69,6 +69,7 @@ __global__ void __launch_bounds__(1024) top_k(const T* x, T* values, int64_t* or
   template __global__ void top_k<type>(const type*, type*, int64_t*, int64_t, int, int);              \
   KILN_OPERATOR("kiln", "TopK")                                                                        \
   KILN_INPUT(0, onnx)                                                                                  \
+  KILN_REQUIRE(rank(input0) >= 1 && dim(input0, -1) <= 2147483647)                                     \
   KILN_ATTRIBUTE(k, 1)                                                                                 \
   KILN_ATTRIBUTE(largest, 1)                                                                           \
   KILN_OUTPUT(0, onnx, with_dim(input0, -1, k))                                                        \

@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(1024) unique(const T* x, T* values, int64_t* f
 #define UNIQUE(type, onnx, bytes)                                                                                                              \
   template __global__ void unique<type>(const type*, type*, int64_t*, int64_t*, int64_t*, int64_t*, type*, int64_t*, int64_t);               \
   KILN_OPERATOR("kiln", "Unique")                                                                                                              \
+  KILN_REQUIRE(elements(input0) <= 1073741824)                                                                                                 \
   KILN_INPUT(0, onnx)                                                                                                                          \
   KILN_OUTPUT(0, onnx, dims(elements(input0)))                                                                                                 \
   KILN_OUTPUT(1, int64, dims(elements(input0)))                                                                                                \

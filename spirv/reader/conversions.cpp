@@ -32,7 +32,8 @@ bool translator::emit_conversion(const instruction_words& i) {
       if (find(i.result, Decoration::SaturatedConversion))
         define(i, b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, from},
                                      {whole}));
-      else define(i, sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to));
+      else  // A value that does not fit gives any integer, but not poison, which would undo later bounds checks.
+        define(i, b_.CreateFreeze(sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to)));
       return true;
     }
     case Op::OpConvertSToF:

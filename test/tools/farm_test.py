@@ -139,9 +139,13 @@ class Farm(KilnCase):
         self.kiln("farm", "submit", self.path("m.onnx"), *options, *self.redis)
         self.assertEqual(self.drain()["done"], 1)
         self.kiln("farm", "submit", self.path("m.onnx"), *options, "--wait", "-o", self.path("out"), *self.redis)
-        self.kiln("compile", self.path("m.onnx"), "--custom-op", self.path("ops/neg.hip"), "-o", self.path("here.kiln"))
+        self.kiln("compile", self.path("m.onnx"), "--custom-op", self.path("ops/neg.hip"), "--unsigned", "-o", self.path("here.kiln"))
         (fetched,) = os.listdir(self.path("out"))
         self.assertTrue(filecmp.cmp(self.path("here.kiln"), self.path("out/" + fetched), shallow=False))
+        # What a worker compiled runs here when somebody here has signed it.
+        self.assertIn("is not signed", self.error_line(self.kiln("run", self.path("out/" + fetched), code=3)))
+        self.kiln("sign", self.path("out/" + fetched))
+        self.kiln("run", self.path("out/" + fetched))
 
     def cli(self, *words, data=None):
         more = [] if data is None else ["-x"]

@@ -14,7 +14,8 @@ import subprocess
 import unittest
 
 import numpy as np
-from onnx import helper, numpy_helper
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 import kiln_case
 from kiln_case import KilnCase, blake3, tensor
@@ -289,6 +290,54 @@ class Trust(KilnCase):
             changed[at] ^= 1
             write(self.path("changed.kiln"), changed)
             self.error_line(self.runs(file=self.path("changed.kiln"), code=3))
+
+    # HIP kernels of custom operators, which can address anything.
+
+    def custom(self, env=None, name="custom.kiln", *more):
+        """A file with a custom operator, y = x - 1. Its kernel could do anything."""
+        with open(self.path("less.hip"), "w") as out:
+            out.write("#include <hip/hip_runtime.h>\n__global__ void less(const float* x, float* y, int64_t n) {\n"
+                      "  int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = x[i] - 1;\n}\n"
+                      'KILN_OPERATOR("my.ops", "Less")\nKILN_OUTPUT(0, float32, same_as(input0))\n'
+                      "KILN_LAUNCH(less, per_element(elements(output0)), input0, output0, elements(output0))\n")
+        graph = helper.make_graph([helper.make_node("Less", ["x"], ["y"], name="n", domain="my.ops")], "g", [tensor("x", [4, 8])], [tensor("y", [4, 8])])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), self.path("custom.onnx"))
+        done = self.kiln("compile", self.path("custom.onnx"), "--custom-op", self.path("less.hip"), "-o", self.path(name), *more, env=env)
+        self.assertEqual(done.stderr, "")
+        return self.path(name)
+
+    def test_custom_operators(self):
+        mine = self.custom()
+        for more in [], ["--no-cache"], ["--in-process"], ["--cache-trust", self.key_of(self.path("config"))]:
+            self.assertEqual(self.runs("--quiet", *more, file=mine).stderr, "")
+        # The code is in this user's cache by now; that does not make a stranger's file run.
+        theirs, nobodys = self.custom(self.stranger, "theirs.kiln"), self.custom(None, "nobodys.kiln", "--unsigned")
+        for file in theirs, nobodys:
+            for more in [], ["--no-cache"], ["--in-process"], ["--if-cached"], ["--cache-trust", self.key_of(self.path("config"))]:
+                line = self.error_line(self.runs(*more, file=file, code=3))
+                self.assertIn("custom operators are HIP kernels, whose code", line)
+                self.assertIn("--allow-unsigned-native", line)
+            for command in (["perf", file, "-n", "1"], ["tune", file], ["warm", file, *TARGET], ["warm", file, *TARGET, "--archive", self.path("w.tar.zst"), "--no-cache"],
+                            ["finalize", file, *TARGET, "-o", self.path("o"), "--native-file", self.path("washed.kiln")], ["cache", "explain", file, *TARGET]):
+                self.kiln(*command, code=3)
+            self.assertFalse(os.path.exists(self.path("washed.kiln")))
+            self.assertEqual(self.json("cache", "import", self.path("w.tar.zst"), "--cache", self.path("empty"))["copied"], 0)
+            self.kiln("inspect", file, "--check")
+            self.runs("--allow-unsigned-native", file=file)
+        self.runs("--cache-trust", self.key_of(self.path("stranger_config")), file=theirs)
+        # Who checked a file can sign it, and then it is theirs.
+        self.kiln("sign", nobodys)
+        self.runs(file=nobodys)
+        self.trust(self.path("stranger_config"))
+        self.runs(file=theirs)
+
+    def test_kernels_of_the_library_need_no_signature(self):
+        node = helper.make_node("NonZero", ["x"], ["y"], name="n")
+        file = self.compiled(self.save("library.onnx", [node], [tensor("x", [4, 8])], [tensor("y", [2, "n"], TensorProto.INT64)]))
+        self.assertIn("amdgcnspirv", {k["format"] for k in self.json("inspect", file)["kernels"]})
+        self.assertEqual(self.kiln("run", file, "--quiet").stderr, "")
+        self.assertNotIn("signature", {s["kind"] for s in self.json("inspect", file)["sections"]})
 
     # What travels between machines.
 

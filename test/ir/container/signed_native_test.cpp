@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "forge.hpp"
+#include "ir/container/native_signature.hpp"
 #include "ir/native_kernel.hpp"
 #include "ir/trust/native_consent.hpp"
 
@@ -30,6 +31,19 @@ program native_program(const char* symbol = "kernel", std::int64_t rows = 2) {
            code_object::make(symbol, code_format::native, p.add_kernel(serialize(kernel)), "x86-64-v3", {type}), {x}),
        w},
       {"y", "w"});
+  return p;
+}
+
+// A kernel in amdgcnspirv that is none of Kiln's own. `stated`: its format, as the file says.
+program custom_program(code_format stated, std::int64_t rows = 2) {
+  program p;
+  std::vector<std::byte> payload(64, std::byte{1});
+  const std::string_view magic = "KSPV";
+  std::ranges::copy(std::as_bytes(std::span(magic)), payload.begin() + 4);
+  shape type{element_type::f32, {rows, 3}};
+  value x = p.main().add_parameter("x", type);
+  p.main().set_outputs({p.main().add(code_object::make("mine", stated, p.add_kernel(payload), "", {type}), {x})},
+                       {"y"});
   return p;
 }
 
@@ -94,7 +108,79 @@ TEST(signed_native, the_key_of_this_user) {
                    "which is not trusted");
 }
 
-// A decoder's second program is not covered by the signature, so it may not hold native code.
+// HIP kernels can address anything, so those of custom operators need a signature as native code does.
+TEST(signed_native, custom_operators_need_a_signature) {
+  scratch_folder folder;
+  const signing_key key = key_of_seed(1);
+  // Compilers recognize the payload, whatever format the file states.
+  for (code_format stated : {code_format::amdgcnspirv, code_format::mlir_bytecode}) {
+    const program p = custom_program(stated);
+    write_program(p, folder / "bare.kiln");
+    expect_untrusted(folder / "bare.kiln", {}, "custom operators are HIP kernels, whose code is not signed");
+    expect_untrusted(folder / "bare.kiln", trusting(1), "is not signed");
+    EXPECT_EQ(read_program(folder / "bare.kiln", {.allow_unsigned = true}).str(), p.str());
+    EXPECT_NO_THROW(check(folder / "bare.kiln"));
+    write_options options;
+    options.sign_with = &key;
+    write_program(p, folder / "signed.kiln", options);
+    EXPECT_EQ(read_program(folder / "signed.kiln", trusting(1)).str(), p.str());
+    expect_untrusted(folder / "signed.kiln", trusting(2), "which is not trusted");
+    // Signing a file that is there already.
+    EXPECT_TRUE(sign_native_code(folder / "bare.kiln", key));
+    EXPECT_EQ(read_program(folder / "bare.kiln", trusting(1)).str(), p.str());
+    EXPECT_EQ(read_native_signature(folder / "bare.kiln").signer, key.public_half());
+  }
+}
+
+// The same in the second program of a decoder. The signature covers both.
+TEST(signed_native, steps_with_custom_operators_need_a_signature) {
+  scratch_folder folder;
+  const signing_key key = key_of_seed(1);
+  program portable;
+  portable.main().set_outputs({portable.main().add_parameter("x", {element_type::f32, {2}})}, {"y"});
+  const program steps = custom_program(code_format::amdgcnspirv), others = custom_program(code_format::amdgcnspirv, 4);
+  write_options options;
+  options.steps = &steps;
+  write_program(portable, folder / "bare.kiln", options);
+  options.sign_with = &key;
+  write_program(portable, folder / "signed.kiln", options);
+  options.steps = &others;
+  write_program(portable, folder / "others.kiln", options);
+  auto untrusted = [&](const char* file, const native_consent& consent) {
+    try {
+      read_steps(folder / file, consent);
+      return false;
+    } catch (const error& e) {
+      return e.kind() == error_kind::untrusted || e.kind() == error_kind::corrupted;
+    }
+  };
+  EXPECT_TRUE(untrusted("bare.kiln", trusting(1)));
+  EXPECT_TRUE(untrusted("signed.kiln", {}));
+  EXPECT_TRUE(untrusted("signed.kiln", trusting(2)));
+  EXPECT_EQ(read_steps(folder / "signed.kiln", trusting(1))->str(), steps.str());
+  EXPECT_EQ(read_steps(folder / "bare.kiln", {.allow_unsigned = true})->str(), steps.str());
+  // The steps of one signed file in another.
+  const container::weights_section nothing{0, [](container::output_file&) {}};
+  auto packed = [&](const char* file) {
+    container::open_container opened(folder / file);
+    std::vector<container::packed_section> sections;
+    for (const container::section_row& row : opened.header().sections)
+      if (row.kind != section_kind::weights) sections.push_back(opened.packed(row.kind));
+    return sections;
+  };
+  auto sections = packed("signed.kiln");
+  for (const auto& other : packed("others.kiln"))
+    for (auto& s : sections)
+      if (s.kind == other.kind && s.kind == section_kind::steps) s = other;
+  container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, nothing);
+  EXPECT_TRUE(untrusted("evil.kiln", trusting(1)));
+  // Without its steps the file is another one.
+  std::erase_if(sections, [](const auto& s) { return s.kind == section_kind::steps; });
+  container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, nothing);
+  EXPECT_FALSE(read_steps(folder / "evil.kiln", trusting(1)));
+}
+
+// A decoder's second program may not hold native code.
 TEST(signed_native, steps_with_native_code_are_refused) {
   scratch_folder folder;
   const signing_key key = key_of_seed(1);
