@@ -197,7 +197,7 @@ void check_uses(const module& m, std::span<const bounded_dim> counts, const std:
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (!std::ranges::all_of(d.symbols(), known_here))
-          refuse(what + "a body of If or Loop cannot use sizes of the graph around it");
+          refuse(what + "it can be used only in the body of an If or Loop, or the graph, that computes it");
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (is_bounded(d) && !grows_with_counts(d) && !grows_with_count(d, counts))

@@ -127,6 +127,8 @@ class masking {
     value divisor = number(type.type, static_cast<double>(elements));
     for (value c : counts)
       divisor = add(elementwise{scalar_function::mul}, {divisor, add(convert{type.type}, {add(reshape{{}}, {c})})});
+    // The mean of nothing is 0, as in onnxruntime.
+    divisor = add(elementwise{scalar_function::max}, {divisor, number(type.type, 1)});
     value result = add(elementwise{scalar_function::div}, {sum, add(broadcast{type.dims}, {divisor})});
     main_.replace({&i_, 0}, result);
     main_.erase(&i_);

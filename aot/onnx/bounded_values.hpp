@@ -16,8 +16,8 @@ dim capacity_of(const import_state& state, const dim& d);
 shape capacity_of(const import_state& state, const shape& type);
 
 // Returns the first `count` elements of `data` along `axis`. `count` is i64[1] and belongs to the module being built.
-// The result has a symbol for that dimension, and all tensors with the same count share the symbol. Refused in bodies
-// of If and Loop.
+// The result has a symbol for that dimension, and all tensors with the same count share the symbol. In the body of an
+// If or Loop, only the body itself can use the symbol (bounded_dims.cpp checks this).
 value shortened(node& n, value data, std::int64_t axis, value count);
 
 // Replaces padding along `axis` by `fill`, which has the data's type and broadcasts to its shape. Returns data without

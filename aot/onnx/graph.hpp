@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -55,6 +56,8 @@ struct import_state {
   std::set<const instruction*> padding_allowed = {};
   // For a value: the positions of its nonzero elements and their count, once they have been computed.
   std::map<value, std::array<value, 2>> non_zero = {};
+  // The counts of slices between computed places, by start, end and the size of the axis.
+  std::map<std::tuple<value, value, std::string>, value> slices = {};
   text_lists texts = {};
   // Sequences and optionals, keyed by their placeholder (sequences.hpp).
   std::map<value, compound> compounds = {};

@@ -10,10 +10,13 @@
 
 namespace kiln::onnx_import {
 
-// A sequence or an optional. An optional has no element or one, which may be a placeholder of a sequence.
+// A sequence or an optional. An optional has no element or one, which may be a placeholder of a sequence. A sequence
+// whose length is not known at import has no list of elements: they have one shape and lie along the first axis of
+// `stacked`.
 struct compound {
   bool is_optional = false;
   std::vector<value> elements;
+  value stacked = {};
 };
 
 struct import_state;

@@ -72,6 +72,29 @@ class ControlFlow(KilnCase):
         for ids, most in (([[1, 2]], 10), ([[4, 2, 9]], 1), ([[0, 1], [7, 8]], 6), ([[6, 2], [1, 9]], 12)):
             self.compare(model, {"ids": np.array(ids, np.int64), "table": table, "most": np.array(most, np.int64)})
 
+    def test_loops_that_collect_over_an_open_axis(self):
+        """A scripted recurrence appends to a sequence; bags of any length are averaged, an empty one among them."""
+        node, i64 = helper.make_node, TensorProto.INT64
+        numbers = [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("zero", 0), ("first", [0]))] + [numpy_helper.from_array(np.array(True), "yes")]
+        sequence = helper.make_tensor_sequence_value_info
+        body = helper.make_graph([node("Gather", ["x", "t"], ["each"]), node("Add", ["h", "each"], ["sum"]), node("Tanh", ["sum"], ["next"]), node("SequenceInsert", ["all", "next"], ["more"])],
+                                 "step", [tensor("t", [], i64), tensor("go", [], TensorProto.BOOL), tensor("h", [3]), sequence("all", TensorProto.FLOAT, None)],
+                                 [tensor("go", [], TensorProto.BOOL), tensor("next", [3]), sequence("more", TensorProto.FLOAT, None)])
+        nodes = [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "zero"], ["trips"]), node("SequenceEmpty", [], ["none"]),
+                 node("Loop", ["trips", "yes", "h0", "none"], ["last", "list"], body=body), node("ConcatFromSequence", ["list"], ["y"], axis=1, new_axis=1)]
+        model = self.save("recurrence.onnx", nodes, [tensor("x", ["T", 3]), tensor("h0", [3])], [tensor("last", [3]), tensor("y", [3, "T"])], numbers)
+        rng = np.random.default_rng(8)
+        for length in (1, 4, 9):
+            self.compare(model, {"x": rng.standard_normal((length, 3)).astype(np.float32), "h0": rng.standard_normal(3).astype(np.float32)})
+
+        body = helper.make_graph([node("Gather", ["starts", "t"], ["from"]), node("Gather", ["ends", "t"], ["to"]), node("Unsqueeze", ["from", "first"], ["s"]), node("Unsqueeze", ["to", "first"], ["e"]),
+                                  node("Slice", ["x", "s", "e", "first"], ["part"]), node("ReduceMean", ["part"], ["mean"], axes=[0], keepdims=0)],
+                                 "bag", [tensor("t", [], i64), tensor("go", [], TensorProto.BOOL)], [tensor("go", [], TensorProto.BOOL), tensor("mean", [3])])
+        nodes = [node("Size", ["starts"], ["trips"]), node("Loop", ["trips", "yes"], ["y"], body=body)]
+        model = self.save("bags.onnx", nodes, [tensor("x", ["N", 3]), tensor("starts", ["B"], i64), tensor("ends", ["B"], i64)], [tensor("y", ["B", 3])], numbers)
+        for count, ends in ((5, [2, 2, 5]), (8, [3, 8]), (1, [1])):
+            self.compare(model, {"x": rng.standard_normal((count, 3)).astype(np.float32), "starts": np.array([0, *ends[:-1]], np.int64), "ends": np.array(ends, np.int64)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

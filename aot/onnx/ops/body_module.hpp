@@ -13,6 +13,7 @@ namespace kiln::onnx_import {
 struct captures {
   std::vector<std::string> names;
   std::vector<value> values;
+  std::vector<bool> are_sequences;  // then the value is the stacked tensor
 };
 
 void capture(node& n, const ::onnx::GraphProto& body, captures& into);
@@ -29,7 +30,7 @@ struct body_module {
     for (std::size_t i = 0; i < c.names.size(); ++i) {
       value p = made.add_parameter("outer." + c.names[i], c.values[i].type());
       if (auto elements = outer.known(c.values[i])) b.set_known(p, *elements);
-      inside.define(c.names[i], p);
+      inside.define(c.names[i], c.are_sequences[i] ? add_compound(inside.state(), b, {false, {}, p}) : p);
     }
   }
   module& made;

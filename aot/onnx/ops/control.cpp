@@ -5,6 +5,8 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/body_module.hpp"
+#include "aot/onnx/ops/collected_sequences.hpp"
+#include "aot/onnx/ops/counting_loop.hpp"
 #include "aot/onnx/ops/growing_loop.hpp"
 #include "aot/onnx/ops/if.hpp"
 
@@ -112,12 +114,20 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
   import_state& state = n.owner.state();
   const int depth = state.depth;
   const std::size_t bounded = state.bounded.size();
+  // Counts of this module would be left over. Those of a body disappear with it.
+  auto leaves_counts = [&] {
+    return std::any_of(state.bounded.begin() + static_cast<std::ptrdiff_t>(bounded), state.bounded.end(),
+                       [&](const bounded_dim& each) {
+                         return std::ranges::any_of(n.b.target().instructions(),
+                                                    [&](const instruction& i) { return &i == each.count.producer; });
+                       });
+  };
   std::exception_ptr why;
   for (const auto& way : ways) {
     try {
       return way();
     } catch (const error& e) {
-      if (e.kind() != error_kind::unsupported || state.bounded.size() != bounded) throw;
+      if (e.kind() != error_kind::unsupported || leaves_counts()) throw;
       // The next attempt of the import has the elements of small inputs as symbols, which may be enough for this way.
       if (const auto* needed = dynamic_cast<const value_needed*>(&e); needed && !state.values_as_symbols) throw;
       if (!why) why = std::current_exception();
@@ -134,9 +144,19 @@ std::vector<value> import_loop(node& n) {
   constexpr std::int64_t most_unrolled = 256;
   auto& graph = n.graph("body");
   import_state& state = n.owner.state();
+  if (auto counting = counting_loop::find(n, graph)) {
+    node inner(n.owner, n.b, counting->proto, n.opset, counting->inputs);
+    return import_loop(inner);
+  }
   const loop_parts parts = parts_of(n, graph);
   auto count = n.b.constant_of(parts.trips);
   const bool carries_compounds = std::ranges::any_of(n.all(), [&](value v) { return v && find_compound(state, v); });
+  if (carries_compounds && (!count || count->at_int(0) > most_unrolled)) {
+    if (auto collected = collected_sequences::find(n, graph)) {
+      node inner(n.owner, n.b, collected->proto(), n.opset, collected->inputs());
+      return collected->results(n, import_loop(inner));
+    }
+  }
   if (carries_compounds && !count)
     throw value_needed("carries a sequence or an optional, so its trip count must be known at import");
   if (carries_compounds && count->at_int(0) > most_unrolled)

@@ -62,8 +62,15 @@ std::vector<value> range(node& n) {
     if (from->size() != 1 || to->size() != 1 || by->size() != 1) invalid("start, limit and delta must be scalars");
     dim span = (*to)[0] - (*from)[0], step = (*by)[0];
     if (step == dim(0)) invalid("delta is 0");
-    if (!step.is_static()) refuse("delta depends on dimension '" + step.str() + "'; give it a value with --dim");
-    count = step.value() > 0 ? (span + step - dim(1)) / step : (dim(0) - span - step - dim(1)) / (dim(0) - step);
+    if (!step.is_static() && !b.facts().at_least(step, 1))
+      refuse("delta depends on dimension '" + step.str() + "'; give it a value with --dim");
+    if (divides_exactly(span, step, count)) {
+      // An exact quotient needs no rounding: it is simpler than the general form if the step is a symbol.
+    } else if (!step.is_static() || step.value() > 0) {
+      count = (span + step - dim(1)) / step;
+    } else {
+      count = (dim(0) - span - step - dim(1)) / (dim(0) - step);
+    }
   } else {
     double step = n.number(2, "delta"), elements = std::ceil((n.number(1, "limit") - n.number(0, "start")) / step);
     if (step == 0 || !(std::abs(elements) < 1e12)) invalid("the range has no end");

@@ -48,7 +48,80 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   return facts.min(facts.max(at, low), high);
 }
 
+// A value as the sum of another one and a number.
+struct offset_value {
+  value base;
+  std::int64_t offset = 0;
+  friend bool operator==(const offset_value&, const offset_value&) = default;
+};
+
+offset_value as_offset(const builder& b, value v) {
+  const auto* e = v.producer->op().get_if<elementwise>();
+  if (!e || e->function != scalar_function::add) return {v};
+  const auto inputs = v.producer->inputs();
+  for (std::size_t side : {0, 1})
+    if (auto number = b.uniform(inputs[side]); number && number->is_static() && inputs[1 - side].type() == v.type())
+      return {inputs[1 - side], number->value()};
+  return {v};
+}
+
+// Elements [start, end) along one axis; the bounds are i64[1] and computed when the model runs. If their distance is
+// known, so is the size of the result. Otherwise it is bounded.
+value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end) {
+  using fn = scalar_function;
+  builder& b = n.b;
+  import_state& state = n.owner.state();
+  const dim size = x.type().dims[static_cast<std::size_t>(axis)], room = capacity_of(state, size);
+  const offset_value from = as_offset(b, start), to = as_offset(b, end);
+  const value sizes = b.dims_tensor({size}), none = b.integers({0});
+  auto clamped = [&](value at) {
+    at = b.where(b.binary(fn::less, at, none), b.binary(fn::add, at, sizes), at);
+    return b.binary(fn::min, b.binary(fn::max, at, none), sizes);
+  };
+  value first = clamped(start);
+  const std::int64_t distance = to.offset - from.offset;
+  const bool has_length = from.base == to.base && distance > 0 && b.facts().at_least(room, distance);
+  const dim length = has_length ? dim(distance) : room;
+  value places = b.binary(fn::add, first, b.iota_like(element_type::i64, {length}, 0));
+  value last = b.binary(fn::max, b.binary(fn::sub, b.data_of(room), 1.0), 0.0);
+  value made = b.add(gather{axis}, {x, b.binary(fn::min, places, last)});
+  allow_padding(state, made);
+  if (has_length) return made;
+  // Slices of equal sizes between the same places have the same count.
+  auto [count, fresh] = state.slices.try_emplace({start, end, size.str()});
+  if (fresh) count->second = b.binary(fn::max, b.binary(fn::sub, clamped(end), first), none);
+  return shortened(n, made, axis, count->second);
+}
+
+bool is_known(const node& n, std::size_t i) { return n.b.known(n.in(i)).has_value(); }
+
+// A Slice whose starts or ends are computed by the model.
+std::vector<value> sliced_by_data(node& n) {
+  builder& b = n.b;
+  const std::size_t count = static_cast<std::size_t>(static_dim(n.type(1).elements(), "the number of starts"));
+  std::vector<std::int64_t> axes;
+  if (n.has(3)) axes = n.numbers(3, "axes");
+  else
+    for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (n.has(4))
+    for (std::int64_t step : n.numbers(4, "steps"))
+      if (step != 1) refuse("has steps other than 1, and starts or ends that depend on data");
+  if (n.rank(1) != 1 || n.type(1).dims != n.type(2).dims || axes.size() != count)
+    invalid("starts, ends and axes have different lengths");
+  value x = n.in(0), starts = b.to_type(n.in(1), element_type::i64), ends = b.to_type(n.in(2), element_type::i64);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const bool whole = count == 1;
+    x = sliced_by_data(n, x, normalize_axis(axes[i], x.type().rank()), whole ? starts : b.slice_axis(starts, 0, at, 1),
+                       whole ? ends : b.slice_axis(ends, 0, at, 1));
+  }
+  return {x};
+}
+
 std::vector<value> sliced(node& n) {
+  // First ask for the inputs that the bounds depend on; the sizes of the result are then exact.
+  if (n.opset >= 10 && n.owner.state().values_as_symbols && !(is_known(n, 1) && is_known(n, 2)))
+    return sliced_by_data(n);
   value x = n.in(0);
   const auto dims = x.type().dims;
   known_elements starts, ends;

@@ -1,17 +1,27 @@
 // Operators on sequences and optionals. They only rearrange values, because the importer tracks the elements
 // (sequences.hpp).
 #include "aot/onnx/sequences.hpp"
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/stacked.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
-const compound& sequence_in(node& n, std::size_t i) {
+// A sequence of any length.
+const compound& any_sequence_in(node& n, std::size_t i) {
   const compound* c = find_compound(n.owner.state(), n.in(i));
   if (!c || c->is_optional) invalid("input " + std::to_string(i) + " is not a sequence");
   return *c;
+}
+
+// A sequence whose elements are known at import.
+const compound& sequence_in(node& n, std::size_t i) {
+  const compound& c = any_sequence_in(n, i);
+  if (c.stacked) throw value_needed("takes a sequence whose length is not known at import");
+  return c;
 }
 
 value made(node& n, std::vector<value> elements) {
@@ -22,6 +32,7 @@ std::vector<value> sequence_construct(node& n) { return {made(n, n.present())}; 
 std::vector<value> sequence_empty(node& n) { return {made(n, {})}; }
 
 std::vector<value> sequence_length(node& n) {
+  if (value all = any_sequence_in(n, 0).stacked) return {n.b.dims_tensor({all.type().dims[0]}, 0)};
   return {n.b.scalar(element_type::i64, static_cast<double>(sequence_in(n, 0).elements.size()))};
 }
 
@@ -37,18 +48,11 @@ std::size_t position(node& n, std::size_t i, std::size_t length, std::size_t end
   return static_cast<std::size_t>(at);
 }
 
-// Stacks elements of equal shape along a new axis.
-value stacked(builder& b, const std::vector<value>& elements, std::int64_t axis) {
-  std::vector<value> lifted;
-  for (value v : elements) {
-    auto dims = v.type().dims;
-    dims.insert(dims.begin() + axis, 1);
-    lifted.push_back(b.with_dims(v, dims));
-  }
-  return lifted.size() == 1 ? lifted[0] : b.add(concat{axis}, lifted);
-}
-
 std::vector<value> sequence_at(node& n) {
+  if (value all = any_sequence_in(n, 0).stacked) {
+    value at = from_beginning(n.b, n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64), all.type().dims[0]);
+    return {n.b.add(gather{0}, {all, at})};
+  }
   const auto& elements = sequence_in(n, 0).elements;
   const bool alike = !elements.empty() && std::ranges::all_of(elements, [&](value v) {
     return v.type() == elements[0].type() && !find_compound(n.owner.state(), v);
@@ -62,6 +66,10 @@ std::vector<value> sequence_at(node& n) {
 }
 
 std::vector<value> sequence_insert(node& n) {
+  if (value all = any_sequence_in(n, 0).stacked; all && !n.has(2)) {
+    value last = stacked(n.b, {n.in(1)}, 0);
+    return {add_compound(n.owner.state(), n.b, {false, {}, appended(n, all, last)})};
+  }
   auto elements = sequence_in(n, 0).elements;
   const std::size_t at = n.has(2) ? position(n, 2, elements.size(), elements.size() + 1) : elements.size();
   elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), n.in(1));
@@ -103,6 +111,13 @@ std::vector<value> split_to_sequence(node& n) {
   builder& b = n.b;
   const std::int64_t axis = n.axis("axis", 0, n.rank(0));
   auto dims = n.dims(0);
+  if (const dim& length = dims.at(static_cast<std::size_t>(axis));
+      !length.is_static() && !n.has(1) && n.integer("keepdims", 1) == 0) {
+    std::vector<std::int64_t> order{axis};
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(dims.size()); ++i)
+      if (i != axis) order.push_back(i);
+    return {add_compound(n.owner.state(), b, {false, {}, b.permuted(n.in(0), order)})};
+  }
   const std::int64_t total = static_dim(dims.at(static_cast<std::size_t>(axis)), "the split axis");
   const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
   dims.erase(dims.begin() + axis);
@@ -119,7 +134,26 @@ std::vector<value> split_to_sequence(node& n) {
   return {made(n, std::move(parts))};
 }
 
+// Joins the elements of a stacked sequence along a new axis or along one of theirs.
+value concat_stacked(node& n, value all) {
+  builder& b = n.b;
+  const bool fresh = n.integer("new_axis", 0) != 0;
+  const std::size_t rank = all.type().rank();
+  const std::int64_t axis = n.axis("axis", 0, fresh ? rank : rank - 1);
+  std::vector<std::int64_t> order;
+  for (std::int64_t i = 1; i < static_cast<std::int64_t>(rank); ++i) order.push_back(i);
+  order.insert(order.begin() + axis, 0);
+  value moved = b.permuted(all, order);
+  if (fresh) return moved;
+  auto dims = moved.type().dims;
+  const auto at = dims.begin() + axis;
+  *at = at[0] * at[1];
+  dims.erase(at + 1);
+  return b.with_dims(moved, dims);
+}
+
 std::vector<value> concat_from_sequence(node& n) {
+  if (value all = any_sequence_in(n, 0).stacked) return {concat_stacked(n, all)};
   const auto elements = sequence_in(n, 0).elements;
   if (elements.empty()) invalid("the sequence is empty");
   for (value v : elements)
@@ -192,6 +226,34 @@ constexpr operator_row rows[] = {
 };
 
 }  // namespace
+
+value stacked(builder& b, const std::vector<value>& elements, std::int64_t axis) {
+  std::vector<value> lifted;
+  for (value v : elements) {
+    auto dims = v.type().dims;
+    dims.insert(dims.begin() + axis, 1);
+    lifted.push_back(b.with_dims(v, dims));
+  }
+  return lifted.size() == 1 ? lifted[0] : b.add(concat{axis}, lifted);
+}
+
+value stacked(node& n, const compound& sequence) {
+  if (sequence.stacked) return sequence.stacked;
+  for (value v : sequence.elements)
+    if (find_compound(n.owner.state(), v) || v.type() != sequence.elements[0].type())
+      refuse("a sequence grows in a loop, but its elements have different shapes");
+  return stacked(n.b, sequence.elements, 0);
+}
+
+value appended(node& n, value first, value second) {
+  const auto &a = first.type(), &b = second.type();
+  const bool alike =
+      a.type == b.type && a.rank() == b.rank() && std::equal(a.dims.begin() + 1, a.dims.end(), b.dims.begin() + 1);
+  if (!alike)
+    refuse("a sequence whose length is not known at import has elements of different shapes: " + a.str() + " and " +
+           b.str());
+  return joined(n, {first, second}, 0);
+}
 
 std::span<const operator_row> sequence_operators() { return rows; }
 

@@ -318,11 +318,50 @@ TEST(bounded_dims, uses_that_mix_places_are_refused_by_name) {
   body.input("trip", int64_type, {}).input("go", bool_type, {}).input("carried", int64_type, {"1", "3"});
   body.output("go", bool_type).output("t", int64_type);
   body.node("NonZero", {"x"}, {"t"});
-  expect_refused(inside, "is not supported in the body of If or Loop");
+  expect_refused(inside, "changes its shape from i64[1, 3] to i64[1, counted.");
 
   model_builder taken;
   taken.input("x", float_type, {"counted.0", "3"}).output("x");
   expect_refused(taken, "names that begin with counted. are reserved");
+}
+
+// Sums of x[starts[i]:ends[i]], as an EmbeddingBag with offsets computes them.
+TEST(bounded_dims, a_slice_between_computed_places_in_a_loop) {
+  model_builder m;
+  m.input("x", float_type, {"N"}).input("starts", int64_type, {"B"}).input("ends", int64_type, {"B"}).output("y");
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  m.node("Size", {"starts"}, {"trips"});
+  m.integers("zero", {1}, {0});
+  graph_builder body(m.body(m.node("Loop", {"trips", "go"}, {"y"}), "body"));
+  body.input("i", int64_type, {}).input("c", bool_type, {});
+  body.output("c", bool_type).output("sum");
+  body.node("Gather", {"starts", "i"}, {"s"});
+  body.node("Gather", {"ends", "i"}, {"e"});
+  body.node("Unsqueeze", {"s", "zero"}, {"first"});
+  body.node("Unsqueeze", {"e", "zero"}, {"last"});
+  body.node("Slice", {"x", "first", "last", "zero"}, {"part"});
+  graph_builder::attribute(body.node("ReduceSum", {"part"}, {"sum"}), "keepdims", 0);
+  program p = m.import().bind({{"N", 5}, {"B", 3}});
+  auto integers = [](const std::vector<std::int64_t>& v) {
+    return literal::of<std::int64_t>({element_type::i64, {3}}, v);
+  };
+  // [1, 3), an empty range, and a range that ends past the last element.
+  const auto got =
+      evaluate(p.main(), std::vector{floats({5}, {1, 2, 4, 8, 16}), integers({1, 2, -2}), integers({3, 2, 9})});
+  EXPECT_EQ(got[0].to_doubles(), (std::vector<double>{6, 0, 24}));
+}
+
+TEST(bounded_dims, a_slice_of_known_length_at_a_computed_place) {
+  model_builder m;
+  m.input("x", float_type, {"N"}).input("at", float_type, {"1"}).output("y");
+  m.integers("one", {}, {1});
+  graph_builder::attribute(m.node("Cast", {"at"}, {"first"}), "to", int64_type);
+  m.node("Add", {"first", "one"}, {"last"});
+  m.node("Slice", {"x", "first", "last"}, {"y"});
+  const program p = m.import();
+  EXPECT_EQ(p.main().outputs().size(), 1u);
+  const auto got = evaluate(p.bind({{"N", 5}}).main(), std::vector{floats({5}, {1, 2, 4, 8, 16}), floats({1}, {2})});
+  EXPECT_EQ(got[0].to_doubles(), (std::vector<double>{4}));
 }
 
 TEST(bounded_dims, unique_rows_are_counted) {

@@ -173,6 +173,28 @@ TEST(control, values_that_grow_end_with_the_last_trip) {
   EXPECT_EQ(got[2], literal::from_int64({5}));
 }
 
+// `while i < T`: the index is a carried value, as onnxscript writes it. The body collects x[i] * x[i].
+TEST(control, a_loop_that_counts_to_a_size_collects_values) {
+  model_builder m;
+  m.input("x", float_type, {"T"}).output("y");
+  m.integers("zero", {}, {0});
+  m.integers("one", {}, {1});
+  m.node("Size", {"x"}, {"limit"});
+  m.node("Less", {"zero", "limit"}, {"go"});
+  graph_builder body(m.body(m.node("Loop", {"", "go", "zero"}, {"index", "y"}), "body"));
+  body.input("trip", int64_type, {}).input("c", bool_type, {}).input("i", int64_type, {});
+  body.output("goes_on", bool_type).output("next", int64_type).output("square");
+  body.node("Gather", {"x", "i"}, {"each"});
+  body.node("Mul", {"each", "each"}, {"square"});
+  body.node("CastLike", {"one", "i"}, {"step"});
+  body.node("Add", {"i", "step"}, {"next"});
+  body.node("Less", {"next", "limit"}, {"goes_on"});
+  const program p = m.import();
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "f32[T]");
+  EXPECT_EQ(evaluate(p.bind({{"T", 3}}).main(), std::vector{floats({3}, {1, 2, 3})})[0].to_doubles(),
+            (std::vector<double>{1, 4, 9}));
+}
+
 TEST(control, growth_without_a_limit_is_refused) {
   model_builder m = appending(true);
   m.graph.mutable_node(0)->set_input(0, "");

@@ -485,4 +485,21 @@ TEST(open_dims, pooling_with_ceil_mode_counts_the_windows_that_start_inside) {
   }
 }
 
+// torch's EmbeddingBag numbers the bags of [B, k] indices with Range(0, B * k, k).
+TEST(dims, a_range_whose_step_is_a_size) {
+  model_builder m;
+  m.input("x", float_type, {"B", "k"}).output("y", int64_type);
+  m.integers("zero", {}, {0});
+  m.integers("one", {}, {1});
+  m.node("Shape", {"x"}, {"sizes"});
+  m.node("Gather", {"sizes", "one"}, {"step"});
+  m.node("Size", {"x"}, {"limit"});
+  m.node("Range", {"zero", "limit", "step"}, {"y"});
+  const program p = m.import();
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "i64[B]");
+  const auto got = evaluate(p.bind({{"B", 3}, {"k", 2}}).main(),
+                            std::vector{literal::of<float>({element_type::f32, {3, 2}}, {0, 0, 0, 0, 0, 0})});
+  EXPECT_EQ(got[0].to_int64(), (std::vector<std::int64_t>{0, 2, 4}));
+}
+
 }  // namespace

@@ -85,6 +85,58 @@ TEST(sequences, a_loop_that_carries_one_is_imported_trip_by_trip) {
             (std::vector<double>{0, 0, 1, 2, 2, 4}));
 }
 
+// A loop over the first axis of x, whose length is open. Each trip appends twice the element to a sequence.
+model_builder collecting_an_open_axis() {
+  model_builder m;
+  m.input("x", float_type, {"T", "2"}).output("y").output("last").output("count", int64_type);
+  m.integers("zero", {}, {0});
+  m.integers("end", {}, {-1});
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  m.node("Shape", {"x"}, {"sizes"});
+  m.node("Gather", {"sizes", "zero"}, {"trips"});
+  m.node("SequenceEmpty", {}, {"none"});
+  graph_builder body(test::graph_builder::body(m.node("Loop", {"trips", "go", "none"}, {"all"}), "body"));
+  body.input("i", int64_type, {}).input("c", bool_type, {}).input("s", float_type, {});
+  body.output("c").output("more");
+  body.node("Gather", {"x", "i"}, {"each"});
+  body.node("Add", {"each", "each"}, {"twice"});
+  body.node("SequenceInsert", {"s", "twice"}, {"more"});
+  auto& joined = m.node("ConcatFromSequence", {"all"}, {"y"});
+  graph_builder::attribute(joined, "axis", 1);
+  graph_builder::attribute(joined, "new_axis", 1);
+  m.node("SequenceAt", {"all", "end"}, {"last"});
+  m.node("SequenceLength", {"all"}, {"count"});
+  return m;
+}
+
+TEST(sequences, a_loop_of_any_length_collects_one_tensor) {
+  const program p = collecting_an_open_axis().import();
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "f32[2, T]");
+  const auto got = evaluate(p.bind({{"T", 3}}).main(), std::vector{floats({3, 2}, {1, 2, 3, 4, 5, 6})});
+  EXPECT_EQ(got[0].to_doubles(), (std::vector<double>{2, 6, 10, 4, 8, 12}));
+  EXPECT_EQ(got[1].to_doubles(), (std::vector<double>{10, 12}));
+  EXPECT_EQ(got[2].at_int(0), 3);
+}
+
+TEST(sequences, a_loop_walks_the_parts_of_an_open_axis) {
+  model_builder m;
+  m.input("x", float_type, {"2", "T"}).output("y");
+  m.tensor("go", bool_type, {}).add_int32_data(1);
+  auto& parts = m.node("SplitToSequence", {"x"}, {"parts"});
+  graph_builder::attribute(parts, "axis", 1);
+  graph_builder::attribute(parts, "keepdims", 0);
+  m.node("SequenceLength", {"parts"}, {"trips"});
+  m.floats("start", {2}, {0, 0});
+  graph_builder body(test::graph_builder::body(m.node("Loop", {"trips", "go", "start"}, {"y"}), "body"));
+  body.input("i", int64_type, {}).input("c", bool_type, {}).input("v", float_type, {"2"});
+  body.output("c").output("sum");
+  body.node("SequenceAt", {"parts", "i"}, {"each"});
+  body.node("Add", {"v", "each"}, {"sum"});
+  const program p = m.import().bind({{"T", 3}});
+  EXPECT_EQ(evaluate(p.main(), std::vector{floats({2, 3}, {1, 2, 3, 4, 5, 6})})[0].to_doubles(),
+            (std::vector<double>{6, 15}));
+}
+
 TEST(sequences, a_carried_value_may_grow) {
   model_builder m;
   m.input("x", float_type, {"1"}).output("y");

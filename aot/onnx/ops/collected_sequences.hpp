@@ -1,0 +1,31 @@
+// Loops that collect tensors in sequences, as scripted recurrent models do: each trip appends one tensor, and the
+// number of trips is not known at import. The body then returns the tensor, which the Loop collects along a new axis,
+// and the sequence is that one tensor (compound::stacked).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "aot/onnx/node.hpp"
+
+namespace kiln::onnx_import {
+
+// The Loop without the sequences that it only appends to.
+class collected_sequences {
+ public:
+  // Returns nullopt if the loop carries sequences that it uses in another way.
+  static std::optional<collected_sequences> find(node& n, const ::onnx::GraphProto& body);
+
+  ::onnx::NodeProto& proto() { return proto_; }
+  const std::vector<value>& inputs() const { return inputs_; }
+  // Returns the results of the original Loop, given those of the Loop without sequences.
+  std::vector<value> results(node& n, const std::vector<value>& made) const;
+
+ private:
+  ::onnx::NodeProto proto_;
+  std::vector<value> inputs_;
+  std::vector<std::size_t> sequences_;  // positions among the carried values
+  std::size_t carried_ = 0;             // values that the original Loop carries
+};
+
+}  // namespace kiln::onnx_import
