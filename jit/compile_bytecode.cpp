@@ -30,6 +30,7 @@ double milliseconds_since(clock::time_point begin) {
 struct job {
   const kernel_group* group = nullptr;
   kernel_configuration configuration;
+  std::string target;  // whose code `native` is
   native_bytes native;
   kernel_report report;
 };
@@ -85,11 +86,15 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   std::vector<job*> missing;
   jobs.reserve(groups.list.size());
   for (const kernel_group& g : groups.list) {
-    job& j = jobs.emplace_back(job{&g, compiler.configuration(g), nullptr, {}});
+    job& j = jobs.emplace_back(job{&g, compiler.configuration(g), options.target.name, nullptr, {}});
     j.native = compiler.find(g, j.configuration);
     if (!j.native && options.only_if_cached && !j.configuration.empty() && options.configuration.empty()) {
       // The kernel has a tuned configuration, but only the default's code is cached.
       if ((j.native = compiler.find(g, {}))) j.configuration.clear();
+    }
+    if (!j.native && options.configuration.empty() && (j.native = compiler.find_general(g))) {
+      j.configuration.clear();
+      j.target = options.family->name;
     }
     j.report = {g.portable.symbol, g.portable.payload, g.inputs, g.occurrences, j.native != nullptr, 0, {}, {}};
     if (j.native) continue;
@@ -110,8 +115,7 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
   for (job& j : jobs) {
     content_hash hash = blake3(*j.native);
     result.add_kernel(hash, j.native);
-    native.push_back(
-        code_object::make(j.report.symbol, code_format::native, hash, options.target.name, j.group->outputs));
+    native.push_back(code_object::make(j.report.symbol, code_format::native, hash, j.target, j.group->outputs));
     j.report.native = hash.hex();
     j.report.configuration = std::move(j.configuration);
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class worker_pool;
 
 struct jit_options {
   target_row target;
+  // A row whose kernels run on the same device (the generic one of its family). The cache is asked for its kernels
+  // where it has none of `target`; nothing is compiled for it.
+  std::optional<target_row> family = std::nullopt;
   // Used for every kernel instead of the default; a generator ignores names that it does not know.
   kernel_configuration configuration = {};
   kernel_cache* cache = nullptr;  // null: always compile and store nothing

@@ -59,6 +59,12 @@ native_bytes kernel_compiler::find(const kernel_group& g, const kernel_configura
   return find_sound(options_.cache, wanted);
 }
 
+native_bytes kernel_compiler::find_general(const kernel_group& g) const {
+  if (!options_.family) return nullptr;
+  return find_sound(options_.cache,
+                    make_kernel_key(g.portable.payload, g.inputs, g.outputs, {}, *options_.family, g.portable.format));
+}
+
 native_bytes kernel_compiler::find_made(const kernel_group& g, const kernel_configuration& configuration) const {
   if (!options_.cache) return nullptr;
   kernel_key wanted = key(g, configuration);

@@ -37,6 +37,10 @@ class kernel_compiler {
   // as a kernel.
   native_bytes find(const kernel_group& g, const kernel_configuration& configuration) const;
 
+  // The cached kernel of the device's family (jit_options::family), in its default configuration. Null if there is
+  // none.
+  native_bytes find_general(const kernel_group& g) const;
+
   // Claims a kernel before compiling it, so that several processes do not all compile it. Afterwards find_made() looks
   // again, because another process may just have stored it. With `wait`, waits until no other process has the claim,
   // but at most as long as a compilation may take.

@@ -24,6 +24,7 @@ bool host_has(llvm::StringRef feature) {
 }
 
 // The features that each level adds to the previous one (x86-64 psABI, "micro-architecture levels").
+constexpr std::array level_2{"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"};
 constexpr std::array level_3{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"};
 constexpr std::array level_4{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
@@ -47,8 +48,13 @@ target_row native_target() {
   for (const auto& entry : host_features()) features.push_back((entry.second ? "+" : "-") + entry.first().str());
   std::sort(features.begin(), features.end());
   row.features = fmt::format("{}", fmt::join(features, ","));
-  if (!host_has_all(level_3))
-    throw error(error_kind::wrong_device, "this CPU: lacks AVX2; kernels need at least x86-64-v3");
+  if (!host_has_all(level_2))
+    throw error(error_kind::wrong_device, "this CPU: lacks SSE 4.2; kernels need at least x86-64-v2");
+  // Without FMA or the other features of level 3, AVX alone is not used.
+  if (!host_has_all(level_3)) {
+    const target_row* least = find_row("x86-64-v2");
+    row.processor = least->processor, row.features = least->features, row.vector_bits = least->vector_bits;
+  }
   if (host_has_all(level_4)) {
     row.vector_bits = 512;
     row.vector_registers = 32;
@@ -59,7 +65,8 @@ target_row native_target() {
 bool runs_here(const target_row& row) {
   if (row.family != target_family::cpu) return false;
   if (row.name == "native") return true;
-  return host_has_all(level_3) && (row.vector_bits < 512 || host_has_all(level_4));
+  return host_has_all(level_2) && (row.vector_bits < 256 || host_has_all(level_3)) &&
+         (row.vector_bits < 512 || host_has_all(level_4));
 }
 
 }  // namespace kiln

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 #include "ir/error.hpp"
+#include "jit/device_targets.hpp"
 #include "jit/rocm_candidate.hpp"
 #include "jit/targets.hpp"
 #include "runtime/devices.hpp"
@@ -37,20 +36,23 @@ jit_options chosen_device::compiling() const {
 }
 
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads, bool pinned) {
-  chosen_device chosen{open_device(device, {.threads = threads, .pinned = pinned, .wait_limit = longest_wait}), {}, {}};
+  chosen_device chosen{open_device(device, {.threads = threads, .pinned = pinned, .wait_limit = longest_wait}), {}};
   const device_info& info = chosen.device->info();
   bool host = info.host_memory;
-  if (!host && target == "native" && std::ranges::find(targets(), info.target, &target_row::name) == targets().end())
-    throw error(error_kind::unsupported,
-                fmt::format("device {} is {}, which no target describes: see kiln targets", device, info.architecture));
-  chosen.target = find_target(target == "native" ? info.target : target);
+  if (target == "native") {
+    device_target of = target_of(info);
+    chosen.target = std::move(of.row), chosen.family = std::move(of.family), chosen.note = std::move(of.note);
+  } else {
+    chosen.target = find_target(target);
+  }
   if (host ? !runs_here(chosen.target) : !chosen.device->runs(chosen.target.name))
     throw error(error_kind::wrong_device,
                 fmt::format("{} ({}): cannot run code for target '{}'; see kiln targets",
                             host ? "this machine" : "device " + device, info.description, target));
   if (info.family == "nvidia") {
     const std::string compiler = fmt::format("cuda {} {}", info.driver_version, info.architecture);
-    chosen.ptxas = find_ptxas(info.driver_version);
+    // ptxas compiles for the architecture that the text names, the driver for that of the device.
+    if (chosen.target.name == info.target) chosen.ptxas = find_ptxas(info.driver_version);
     chosen.driver = chosen.ptxas ? compiler + " ptxas " + chosen.ptxas->version : compiler;
     if (chosen.ptxas) chosen.second_driver = compiler + ", refused by ptxas " + chosen.ptxas->version;
   }

@@ -15,18 +15,20 @@ namespace kiln {
 struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
-  std::string driver;                                 // of a device whose driver compiles; empty otherwise
+  std::string driver = {};                            // of a device whose driver compiles; empty otherwise
   std::string second_driver = {};                     // of kernels that ptxas refuses
   std::optional<ptxas_tool> ptxas = {};               // what compiles in the driver's place
+  std::optional<target_row> family = {};              // a generic target whose kernels run there, too
+  std::string note = {};                              // which code a device gets that no target describes; else empty
   std::function<void(const std::string&)> warn = {};  // from any thread; null: spdlog
 
   // With the target, and the device's driver as the last compiler where it is one.
   jit_options compiling() const;
 };
 
-// `target` "native" is what the device is. Throws error{no_driver, no_device} with what was looked for when the device
-// is not here, or when it does not run code of `target`; error{unsupported} for a device that no target describes;
-// error{usage} for names that mean nothing.
+// `target` "native" is what the device is, or the nearest that it runs (jit/device_targets.hpp). Throws
+// error{no_driver, no_device} with what was looked for when the device is not here, or when it does not run code of
+// `target`; error{unsupported} for a device for which there is no code; error{usage} for names that mean nothing.
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0,
                             bool pinned = false);
 

@@ -24,10 +24,12 @@ session_resources::session_resources(session_options options, chosen_device chos
   if (options_.specialization == specialization::off && options_.tuning != tuning_effort::off)
     throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
   chosen_.warn = [this](const std::string& text) { warn(text); };
+  if (!chosen_.note.empty()) warn(chosen_.note);
 }
 
 jit_options session_resources::compiling() const {
   jit_options jit = chosen_.compiling();
+  jit.family = chosen_.family;
   jit.cache = cache_.get();
   jit.records = records_.get();
   jit.threads = options_.threads;

@@ -2,20 +2,36 @@
 
 #include <fmt/format.h>
 
+#include "ir/error.hpp"
+#include "jit/device_targets.hpp"
 #include "jit/sandbox.hpp"
-#include "jit/targets.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
 namespace {
 
+// The target of a device, or why there is none.
+device_target target_or_note(const device_info& info) {
+  try {
+    return target_of(info);
+  } catch (const error& e) {
+    device_target none;
+    none.row.name = "none";
+    none.note = e.what();
+    return none;
+  }
+}
+
 nlohmann::ordered_json describe(const device_info& info) {
-  nlohmann::ordered_json row{{"name", info.name},       {"description", info.description},   {"family", info.family},
-                             {"threads", info.threads}, {"memory_bytes", info.memory_bytes}, {"target", info.target}};
+  const device_target target = target_or_note(info);
+  nlohmann::ordered_json row{
+      {"name", info.name},       {"description", info.description},   {"family", info.family},
+      {"threads", info.threads}, {"memory_bytes", info.memory_bytes}, {"target", target.row.name}};
+  row["generic_target"] = target.family ? nlohmann::ordered_json(target.family->name) : nullptr;
+  row["note"] = target.note;
   if (info.host_memory) {
-    target_row native = native_target();
-    row["processor"] = native.processor;
-    row["vector_bits"] = native.vector_bits;
+    row["processor"] = target.row.processor;
+    row["vector_bits"] = target.row.vector_bits;
   } else {
     row["architecture"] = info.architecture;
     row["multiprocessors"] = info.multiprocessors;
@@ -26,14 +42,15 @@ nlohmann::ordered_json describe(const device_info& info) {
 
 void print_device(const device_info& info) {
   double gigabytes = static_cast<double>(info.memory_bytes) / 1e9;
+  const device_target target = target_or_note(info);
   if (!info.host_memory) {
     print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors,
           gigabytes, info.architecture, info.driver_version);
-    return;
+  } else {
+    print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads,
+          gigabytes, target.row.processor, target.row.vector_bits);
   }
-  target_row native = native_target();
-  print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads, gigabytes,
-        native.processor, native.vector_bits);
+  if (!target.note.empty()) print("         {}\n", target.note);
 }
 
 }  // namespace

@@ -1,25 +1,58 @@
 #include <fmt/format.h>
 
 #include "jit/targets.hpp"
+#include "mlir_bridge/gpu/matrix_instruction.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
 
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// "f16 16x16x16", the shape as rows x columns x depth.
+json instructions_of(const target_row& row) {
+  auto list = json::array();
+  for (element_type type : {element_type::f16, element_type::bf16, element_type::f32, element_type::i8})
+    for (const gpu::matrix_instruction* i : gpu::find_matrix_instructions(row.gpu.matrix, type, false))
+      list.push_back(fmt::format("{} {}x{}x{}", name(type), i->m, i->n, i->k));
+  return list;
+}
+
+json document_of(const target_row& row) {
+  json document{{"name", row.name},
+                {"family", enum_name(row.family)},
+                {"processor", row.processor},
+                {"features", row.features},
+                {"vector_bits", row.vector_bits},
+                {"runs_here", runs_here(row)},
+                {"products", row.products},
+                {"source", row.source}};
+  if (row.family == target_family::cpu) return document;
+  const gpu_row& gpu = row.gpu;
+  document.update({{"wave", gpu.wave},
+                   {"lds_bytes", gpu.lds_bytes},
+                   {"registers", gpu.registers},
+                   {"compute_units", gpu.compute_units},
+                   {"matrix_unit", enum_name(gpu.matrix)},
+                   {"matrix_instructions", instructions_of(row)},
+                   {"dot_products", enum_name(gpu.dots)},
+                   {"async_copy", gpu.async_copy},
+                   {"tensor_copy", gpu.tensor_copy},
+                   {"dependent_launch", gpu.dependent_launch}});
+  return document;
+}
+
+}  // namespace
+
 action declare_targets(CLI::App&) {
   return [](const output_options& output) {
     auto document = nlohmann::ordered_json::array();
-    auto describe_row = [&](const target_row& row) {
-      document.push_back({{"name", row.name},
-                          {"family", enum_name(row.family)},
-                          {"processor", row.processor},
-                          {"vector_bits", row.vector_bits},
-                          {"runs_here", runs_here(row)}});
-    };
-    for (const target_row& row : targets()) describe_row(row);
-    describe_row(native_target());
+    for (const target_row& row : targets()) document.push_back(document_of(row));
+    document.push_back(document_of(native_target()));
     output.print({{"targets", document}}, [&] {
       for (const auto& row : document)
-        print("{:<12} {:<7} {:<16} {} bit vectors{}\n", row["name"].get<std::string>(),
+        print("{:<15} {:<7} {:<16} {} bit vectors{}\n", row["name"].get<std::string>(),
               row["family"].get<std::string>(), row["processor"].get<std::string>(), row["vector_bits"].get<int>(),
               row["runs_here"].get<bool>() ? "" : "  (not this machine)");
     });

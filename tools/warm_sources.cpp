@@ -1,6 +1,7 @@
 #include "tools/warm_sources.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -198,7 +199,10 @@ warm_sources collect_sources(const warm_request& request, int threads, std::stop
     throw error(error_kind::usage,
                 "name .kiln files, or a list of them with --manifest, or a log of misses with --replay");
   warm_sources result;
-  if (!request.device.empty()) result.device = std::make_unique<chosen_device>(choose_device(request.device, "native"));
+  if (!request.device.empty()) {
+    result.device = std::make_unique<chosen_device>(choose_device(request.device, "native"));
+    if (!result.device->note.empty()) spdlog::warn(result.device->note);
+  }
   collector c(request, result);
   c.read(wanted, threads, stop);
   if (!request.replay.empty()) c.replay();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
 
@@ -32,11 +34,24 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
   }
 }
 
+// An x86-64 CPU before level 3 has no fused multiply-add, and libm's function takes a hundred times as long. Lets LLVM
+// multiply and add instead.
+void unfuse(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (llvm::BasicBlock& block : function)
+      for (llvm::Instruction& instruction : block)
+        if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+            call && call->getIntrinsicID() == llvm::Intrinsic::fma)
+          call->setCalledFunction(
+              llvm::Intrinsic::getOrInsertDeclaration(&module, llvm::Intrinsic::fmuladd, call->getType()));
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
                                             std::span<const launch> launches) {
   auto result = codegen::to_llvm(module, context);
+  if (target.triple == cpu_triple && target.vector_bits < 256) unfuse(*result);
   set_function_attributes(*result, target, launches);
   return result;
 }

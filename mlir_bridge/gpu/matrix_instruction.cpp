@@ -28,9 +28,19 @@ constexpr result_map wmma12{8, counting, none, 8, 16, 1, 16};
 constexpr factor_map mma_a{4, 8, 2, 8, 1, 4};
 constexpr factor_map mma_b{4, 8, 1, 0, 1, 4};
 constexpr result_map mma_d{4, {0, 0, 8, 8}, {0, 1, 0, 1}, 1, 4, 2, 4};
+constexpr result_map mma_d8{2, none, {0, 1}, 1, 4, 2, 4};  // with 8 rows
 
 constexpr auto table = std::to_array<matrix_instruction>({
     // unit, factor, reduced, m, n, k, bytes of a lane, intrinsic, A, B, D
+    {u::mfma_gfx908, f16, false, 32, 32, 8, 8, "amdgcn.mfma.f32.32x32x8f16", rows32, rows32, mfma32},
+    {u::mfma_gfx908, f16, false, 16, 16, 16, 8, "amdgcn.mfma.f32.16x16x16f16", rows16, rows16, mfma16},
+    {u::mfma_gfx908, bf16, false, 32, 32, 4, 4, "amdgcn.mfma.f32.32x32x4bf16", rows32, rows32, mfma32},
+    {u::mfma_gfx908, bf16, false, 16, 16, 8, 4, "amdgcn.mfma.f32.16x16x8bf16", rows16, rows16, mfma16},
+    {u::mfma_gfx908, f32, false, 32, 32, 2, 4, "amdgcn.mfma.f32.32x32x2f32", rows32, rows32, mfma32},
+    {u::mfma_gfx908, f32, false, 16, 16, 4, 4, "amdgcn.mfma.f32.16x16x4f32", rows16, rows16, mfma16},
+    {u::mfma_gfx908, i8, false, 32, 32, 8, 4, "amdgcn.mfma.i32.32x32x8i8", rows32, rows32, mfma32},
+    {u::mfma_gfx908, i8, false, 16, 16, 16, 4, "amdgcn.mfma.i32.16x16x16i8", rows16, rows16, mfma16},
+
     {u::mfma_gfx90a, f16, false, 32, 32, 8, 8, "amdgcn.mfma.f32.32x32x8f16", rows32, rows32, mfma32},
     {u::mfma_gfx90a, f16, false, 16, 16, 16, 8, "amdgcn.mfma.f32.16x16x16f16", rows16, rows16, mfma16},
     {u::mfma_gfx90a, bf16, false, 32, 32, 8, 8, "amdgcn.mfma.f32.32x32x8bf16.1k", rows32, rows32, mfma32},
@@ -64,6 +74,9 @@ constexpr auto table = std::to_array<matrix_instruction>({
     {u::wmma_gfx12, f16, false, 16, 16, 16, 16, "amdgcn.wmma.f32.16x16x16.f16", rows_gfx12, rows_gfx12, wmma12},
     {u::wmma_gfx12, bf16, false, 16, 16, 16, 16, "amdgcn.wmma.f32.16x16x16.bf16", rows_gfx12, rows_gfx12, wmma12},
     {u::wmma_gfx12, i8, false, 16, 16, 16, 8, "amdgcn.wmma.i32.16x16x16.iu8", rows_gfx12, rows_gfx12, wmma12},
+
+    {u::mma_sm75, f16, false, 16, 8, 8, 4, "nvvm.mma.m16n8k8.row.col.f32.f32", mma_a, mma_b, mma_d},
+    {u::mma_sm75, i8, false, 8, 8, 16, 4, "nvvm.mma.m8n8k16.row.col.s8", mma_b, mma_b, mma_d8},
 
     {u::mma_sync, f16, false, 16, 8, 16, 8, "nvvm.mma.m16n8k16.row.col.f32.f32", mma_a, mma_b, mma_d},
     {u::mma_sync, bf16, false, 16, 8, 16, 8, "nvvm.mma.m16n8k16.row.col.bf16", mma_a, mma_b, mma_d},

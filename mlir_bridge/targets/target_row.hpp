@@ -18,18 +18,21 @@ struct enum_table<target_family> {
 // name for each set of instructions; what a set lacks (f32, int8) is done with multiply-add on the vector unit.
 enum class matrix_unit : std::uint8_t {
   none,
+  mfma_gfx908,
   mfma_gfx90a,
   mfma_gfx942,
   mfma_gfx950,
   wmma_gfx11,
   wmma_gfx12,
+  mma_sm75,
   mma_sync,
   wgmma
 };
 template <>
 struct enum_table<matrix_unit> {
-  static constexpr std::array<std::string_view, 8> names{
-      "none", "mfma (gfx90a)", "mfma (gfx942)", "mfma (gfx950)", "wmma (gfx11)", "wmma (gfx12)", "mma.sync", "wgmma"};
+  static constexpr std::array<std::string_view, 10> names{
+      "none",         "mfma (gfx908)", "mfma (gfx90a)",    "mfma (gfx942)", "mfma (gfx950)",
+      "wmma (gfx11)", "wmma (gfx12)",  "mma.sync (sm_75)", "mma.sync",      "wgmma"};
 };
 
 // Packed dot products on the vector unit, beside or instead of a matrix unit.
@@ -40,7 +43,7 @@ struct enum_table<dot_unit> {
 };
 
 struct gpu_row {
-  int wave = 0;                // threads of a wave (warp)
+  int wave = 0;                // threads of a wave (warp) in our code; RDNA hardware also has waves of 64
   std::int64_t lds_bytes = 0;  // maximum shared memory of one workgroup
   int registers = 256;         // 32-bit vector registers that one thread can have, accumulation registers included
   int register_file = 0;       // 32-bit vector registers of one compute unit
@@ -63,6 +66,8 @@ struct target_row {
   int vector_registers = 16;  // architectural
   std::int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // data caches that blocking may count on
   gpu_row gpu = {};                                      // where family is not cpu
+  // For people, not for code generation: what the target is sold as, and where the numbers of the row come from.
+  std::string products = {}, source = {};
 };
 
 }  // namespace kiln

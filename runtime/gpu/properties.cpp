@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/gpu/generic_targets.hpp"
+
 namespace kiln::gpu {
 namespace {
 
@@ -91,7 +93,9 @@ device_info query_info(const gpu_driver& from, int ordinal) {
 }
 
 bool runs_on(api which, std::string_view device_target, std::string_view target) {
-  if (which == api::hip) return !target.empty() && target.substr(0, target.find(':')) == device_target;
+  if (which == api::hip)
+    return !target.empty() &&
+           (target.substr(0, target.find(':')) == device_target || target == generic_target(device_target));
   cuda_target own = parse(device_target), wanted = parse(target);
   if (!wanted.number) return false;
   // The driver compiles PTX of an older architecture for this device. Code with architecture-specific features

@@ -72,10 +72,21 @@ class Documents(kiln_case.KilnCase):
         self.documented("operators.md", made)
 
     def test_targets(self):
-        made = "| target | family | processor | vector bits |\n|---|---|---|---|\n"
-        for t in self.json("targets")["targets"]:
-            if t["name"] != "native":
-                made += f"| {t['name']} | {t['family']} | {t['processor']} | {t['vector_bits']} |\n"
+        rows = [t for t in self.json("targets")["targets"] if t["name"] != "native"]
+        made = "## CPUs\n\n| target | processor | vector bits | for | numbers from |\n|---|---|---|---|---|\n"
+        for t in rows:
+            if t["family"] == "cpu":
+                made += f"| {t['name']} | {t['processor']} | {t['vector_bits']} | {t['products']} | {t['source']} |\n"
+        for family, title in (("amdgpu", "AMD GPUs"), ("nvidia", "NVIDIA GPUs")):
+            made += f"\n## {title}\n\n| target | for | units | wave | LDS, KiB | registers | matrix instructions | dot products | also |\n|---|---|---|---|---|---|---|---|---|\n"
+            sources = {}
+            for t in (t for t in rows if t["family"] == family):
+                also = [t["features"].removeprefix("+")] if t["features"] else []
+                also += ["wgmma"] if t["matrix_unit"] == "wgmma" else []
+                also += [words for field, words in (("async_copy", "cp.async"), ("tensor_copy", "TMA"), ("dependent_launch", "dependent launch")) if t[field]]
+                made += f"| {t['name']} | {t['products']} | {t['compute_units']} | {t['wave']} | {t['lds_bytes'] // 1024} | {t['registers']} | {', '.join(t['matrix_instructions']) or '–'} | {t['dot_products']} | {', '.join(also)} |\n"
+                sources.setdefault(t["source"], []).append(t["name"])
+            made += "\nSources of the numbers:\n\n" + "".join(f"- {source}: {', '.join(names)}\n" for source, names in sources.items())
         self.documented("targets.md", made)
 
     def test_fields_of_files(self):

@@ -400,7 +400,8 @@ class narrow_kernel {
 
 bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
   const product_types types = problem.types();
-  const bool matrix = !find_matrix_instructions(e.target.gpu.matrix, types.factor, false).empty();
+  const bool matrix = std::ranges::any_of(find_matrix_instructions(e.target.gpu.matrix, types.factor, false),
+                                          [](const matrix_instruction* unit) { return unit->m == most_rows; });
   const bool few = !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors);
   if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32) return false;
   // If the elements were scattered, every lane would read them one by one.

@@ -27,11 +27,13 @@ double rate(const gpu_row& row, const tile_shape& tile, const product_types& typ
     return has_dots(row, types.factor) ? 64.0 * 32 / bits * 2 : 100;
   }
   switch (row.matrix) {
+    case matrix_unit::mfma_gfx908: return bits == 32 ? 128 : types.factor == element_type::bf16 ? 256 : 512;
     case matrix_unit::mfma_gfx90a: return bits == 32 ? 256 : 1024;
     case matrix_unit::mfma_gfx942: return bits == 32 ? 256 : 1024.0 * 16 / bits;
     case matrix_unit::mfma_gfx950: return bits == 32 ? 256 : 2048.0 * 16 / bits;
     case matrix_unit::wmma_gfx11: return 256;
     case matrix_unit::wmma_gfx12: return 512.0 * 16 / bits;
+    case matrix_unit::mma_sm75: return 512.0 * 16 / bits;
     default: return 1024.0 * 16 / bits;
   }
 }
@@ -52,7 +54,8 @@ std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem
     };
     // LLVM prefetches the next group of chunks; ptxas does so only if registers are left.
     const std::int64_t once = fragments(unit->a, tile.part_m / unit->m) + fragments(unit->b, tile.part_n / unit->n);
-    result += tile.chunks > unit->a.chunks && unit->unit != matrix_unit::mma_sync ? 2 * once : once;
+    const bool nvidia = unit->unit == matrix_unit::mma_sync || unit->unit == matrix_unit::mma_sm75;
+    result += tile.chunks > unit->a.chunks && !nvidia ? 2 * once : once;
   } else {
     result += (tile.part_m + tile.part_n) * 4 *
               (has_dots(row, types.factor) ? 1 : std::max(1, 32 / storage_bits(types.factor)));

@@ -128,6 +128,26 @@ TEST_F(compile_bytecode_test, equal_kernels_are_compiled_once_and_then_cached) {
   EXPECT_EQ(first.str(), second.str());
 }
 
+// Kernels of the device's family are used where the cache has none of its own, and never in their place.
+TEST_F(compile_bytecode_test, generic_kernels_stand_in_for_missing_ones) {
+  auto targets_of = [](const program& p) {
+    std::set<std::string> found;
+    for (const instruction& i : p.main().instructions())
+      if (const auto* c = i.op().get_if<code_object>()) found.insert(c->target);
+    return found;
+  };
+  jit_options exact = options(find_target("gfx1151"));
+  exact.family = find_target("gfx11-generic");
+  exact.only_if_cached = true;
+  EXPECT_THROW(compile_bytecode(portable, exact), error);
+  compile_bytecode(portable, options(*exact.family));
+  jit_report report;
+  EXPECT_EQ(targets_of(compile_bytecode(portable, exact, &report)), std::set<std::string>{"gfx11-generic"});
+  EXPECT_EQ(report.misses, 0u);
+  compile_bytecode(portable, options(exact.target));
+  EXPECT_EQ(targets_of(compile_bytecode(portable, exact, &report)), std::set<std::string>{"gfx1151"});
+}
+
 TEST_F(compile_bytecode_test, every_row_that_runs_here_agrees_with_the_reference) {
   program reference = model();
   host_device device;

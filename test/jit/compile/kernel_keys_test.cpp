@@ -36,12 +36,12 @@ struct inputs {
   }
 };
 
-// Every field of a row except its name, because rows with different names may share code. A new field makes these
-// bindings fail to compile, and must be added here and to describe().
+// Every field of a row except its name and texts for people, because rows with different names may share code. A new
+// field makes these bindings fail to compile, and must be added here and to describe().
 std::vector<std::function<void(target_row&)>> edits_of_a_row(const target_row& row) {
   {
     [[maybe_unused]] const auto& [name, family, triple, processor, features, vector_bits, vector_registers, l1_bytes,
-                                  l2_bytes, gpu] = row;
+                                  l2_bytes, gpu, products, source] = row;
     [[maybe_unused]] const auto& [wave, lds_bytes, registers, register_file, max_threads, compute_units, matrix, dots,
                                   async_copy, tensor_copy, dependent_launch] = row.gpu;
   }

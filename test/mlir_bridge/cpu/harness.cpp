@@ -15,6 +15,8 @@ namespace kiln::test {
 const std::vector<target_row>& runnable_targets() {
   static const std::vector<target_row> rows = [] {
     std::vector<target_row> list;
+    if (__builtin_cpu_supports("x86-64-v2"))
+      list.push_back({"x86-64-v2", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v2", "", 128, 16});
     if (__builtin_cpu_supports("x86-64-v3"))
       list.push_back({"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16});
     if (__builtin_cpu_supports("x86-64-v4"))

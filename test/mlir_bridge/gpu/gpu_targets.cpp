@@ -1,5 +1,6 @@
 #include "gpu_targets.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -12,9 +13,17 @@
 namespace kiln::test {
 
 std::vector<target_row> gpu_targets() {
+  const bool all = std::getenv("KILN_ALL_TARGETS") != nullptr;
   std::vector<target_row> rows;
-  for (const target_row& row : targets())
-    if (row.family != target_family::cpu) rows.push_back(row);
+  for (const target_row& row : targets()) {
+    auto same = [&](const target_row& other) {
+      return row.family == other.family && row.gpu.wave == other.gpu.wave && row.gpu.matrix == other.gpu.matrix &&
+             row.gpu.dots == other.gpu.dots && row.gpu.async_copy == other.gpu.async_copy &&
+             row.gpu.dependent_launch == other.gpu.dependent_launch;
+    };
+    if (row.family == target_family::cpu) continue;
+    if (all || std::ranges::none_of(rows, same)) rows.push_back(row);
+  }
   return rows;
 }
 

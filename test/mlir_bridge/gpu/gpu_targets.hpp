@@ -1,4 +1,4 @@
-// Finalizes fusions for every GPU row of the target table and checks that every kernel has no spills and no private
+// Finalizes fusions for GPU rows of the target table and checks that every kernel has no spills and no private
 // memory, and that its shared memory and threads are within the row's limits.
 #pragma once
 
@@ -15,6 +15,8 @@
 
 namespace kiln::test {
 
+// The first row with each set of instructions. All rows if the environment has KILN_ALL_TARGETS;
+// test/long/finalize_targets.py finalizes whole models for all of them.
 std::vector<target_row> gpu_targets();
 
 std::unique_ptr<module> gpu_fusion(const std::vector<shape>& inputs,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "ir/error.hpp"
+#include "runtime/gpu/generic_targets.hpp"
 #include "runtime/gpu/properties.hpp"
 #include "stand_in_driver.hpp"
 
@@ -101,6 +102,33 @@ TEST(gpu_driver, targets_that_run_on_a_device) {
   EXPECT_TRUE(gpu::runs_on(api::hip, "gfx942", "gfx942:xnack-"));
   EXPECT_FALSE(gpu::runs_on(api::hip, "gfx942", "gfx950"));
   EXPECT_FALSE(gpu::runs_on(api::hip, "gfx942", ""));
+  EXPECT_TRUE(gpu::runs_on(api::hip, "gfx942", "gfx9-4-generic"));
+  EXPECT_FALSE(gpu::runs_on(api::hip, "gfx942", "gfx9-generic"));
+  EXPECT_FALSE(gpu::runs_on(api::hip, "gfx9-4-generic", "gfx942"));
+  EXPECT_FALSE(gpu::runs_on(api::hip, "gfx1299", ""));
+}
+
+TEST(gpu_driver, generic_targets_of_architectures) {
+  for (auto [architecture, target] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"gfx900", "gfx9-generic"},
+                                                                  {"gfx90c:xnack+", "gfx9-generic"},
+                                                                  {"gfx906", "gfx9-generic"},
+                                                                  {"gfx908", ""},
+                                                                  {"gfx90a", ""},
+                                                                  {"gfx940", "gfx9-4-generic"},
+                                                                  {"gfx950", "gfx9-4-generic"},
+                                                                  {"gfx1010", "gfx10-1-generic"},
+                                                                  {"gfx1036", "gfx10-3-generic"},
+                                                                  {"gfx1100", "gfx11-generic"},
+                                                                  {"gfx1154", "gfx11-generic"},
+                                                                  {"gfx1201", "gfx12-generic"},
+                                                                  {"gfx1250", ""},
+                                                                  {"gfx1299", ""},
+                                                                  {"gfx11", ""},
+                                                                  {"", ""},
+                                                                  {"gfx11000", ""},
+                                                                  {"gfx1151:xnack-", "gfx11-generic"}})
+    EXPECT_EQ(gpu::generic_target(architecture), target) << architecture;
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "engine.hpp"
 #include "entry.hpp"
@@ -27,6 +29,12 @@ int outside_capture(void* handle, std::function<bool()> run, bool releases = fal
   if (!e.alive(s)) return invalid_value;
   if (s->capture) return s->invalid = true, capture_unsupported;
   return later(handle, [run = std::move(run)](stream_object&) { return run(); }, node_object::kind::kernel, releases);
+}
+
+// The name that the devices report. KILN_STAND_IN_ARCHITECTURE is for tests of devices that nobody has.
+std::string architecture(const char* usual) {
+  const char* wanted = std::getenv("KILN_STAND_IN_ARCHITECTURE");
+  return wanted ? wanted : usual;
 }
 
 template <class Object>
@@ -126,7 +134,9 @@ EXPORT int ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(std::size_t* bytes, int
 EXPORT int ENTRY(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int) {
   return e.call(NAME(cuDeviceGetAttribute, hipDeviceGetAttribute), [&] {
 #ifdef KILN_STAND_IN_CUDA
-    constexpr std::array<std::pair<int, int>, 4> values{{{16, 132}, {75, 9}, {76, 0}, {115, 1}}};
+    const std::string number = architecture("sm_90").substr(3);
+    const std::array<std::pair<int, int>, 4> values{
+        {{16, 132}, {75, std::stoi(number.substr(0, number.size() - 1))}, {76, number.back() - '0'}, {115, 1}}};
 #else
     constexpr std::array<std::pair<int, int>, 2> values{{{63, 304}, {88, 1}}};
 #endif
@@ -229,13 +239,15 @@ EXPORT int hipModuleLoadData(void** module, const void* image) {
   return e.call("hipModuleLoadData", [&] { return load_module(module, image); });
 }
 EXPORT int hipGetDeviceProperties(void* properties, int) {
-  return e.call("hipGetDeviceProperties",
-                [&] { return std::strcpy(static_cast<char*>(properties) + 396, "gfx90a:sramecc+:xnack-"), ok; });
+  return e.call("hipGetDeviceProperties", [&] {
+    return std::strcpy(static_cast<char*>(properties) + 396, architecture("gfx90a:sramecc+:xnack-").c_str()), ok;
+  });
 }
 #ifndef KILN_STAND_IN_HIP5
 EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
-  return e.call("hipGetDevicePropertiesR0600",
-                [&] { return std::strcpy(static_cast<char*>(properties) + 1160, "gfx942:sramecc+:xnack-"), ok; });
+  return e.call("hipGetDevicePropertiesR0600", [&] {
+    return std::strcpy(static_cast<char*>(properties) + 1160, architecture("gfx942:sramecc+:xnack-").c_str()), ok;
+  });
 }
 #endif
 

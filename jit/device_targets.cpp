@@ -1,0 +1,44 @@
+#include "jit/device_targets.hpp"
+
+#include <fmt/format.h>
+
+#include "ir/error.hpp"
+#include "runtime/gpu/generic_targets.hpp"
+#include "runtime/gpu/properties.hpp"
+
+namespace kiln {
+namespace {
+
+// The rows are in the order of their architectures.
+const target_row* nearest_lower(const std::string& architecture) {
+  const target_row* found = nullptr;
+  for (const target_row& row : targets())
+    if (row.family == target_family::nvidia && gpu::runs_on(gpu::api::cuda, architecture, row.processor)) found = &row;
+  return found;
+}
+
+}  // namespace
+
+device_target target_of(const device_info& device) {
+  if (device.host_memory) {
+    device_target result{native_target()};
+    if (result.row.vector_bits < 256)
+      result.note = fmt::format("this machine ({}) has no AVX2: it gets code for x86-64-v2", device.description);
+    return result;
+  }
+  const bool amd = device.family == enum_name(target_family::amdgpu);
+  const target_row* exact = find_row(device.target);
+  const target_row* general = amd ? find_row(gpu::generic_target(device.target)) : nullptr;
+  if (exact) return {*exact, general ? std::optional(*general) : std::nullopt};
+  const target_row* found = amd ? general : nearest_lower(device.target);
+  if (!found)
+    throw error(error_kind::unsupported,
+                fmt::format("device {} is {}, which no target describes, and there is no generic code for its family: "
+                            "see kiln targets",
+                            device.name, device.architecture));
+  return {*found, std::nullopt,
+          fmt::format("device {} is {}, which no target describes: it gets code for {}", device.name,
+                      device.architecture, found->name)};
+}
+
+}  // namespace kiln
