@@ -12,8 +12,14 @@ matrix kernel spills.
 import argparse, glob, json, os, re, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-TARGETS = "gfx906 gfx90a gfx942 gfx950 gfx1030 gfx1100 gfx1151 gfx1201 sm_80 sm_86 sm_89 sm_90".split()
+import round_trip
+
 PROCESSORS = {"sm_90": "sm_90a"}
+
+
+def gpu_targets(kiln):
+    document = json.loads(subprocess.run([kiln, "targets", "--json"], check=True, capture_output=True, text=True).stdout)
+    return [t["name"] for t in document["targets"] if t["family"] != "cpu"]
 
 
 def assemble(ptxas, folder, target, kernels):
@@ -41,6 +47,10 @@ def finalize(options, folder, name, kiln_file, target):
     try:
         if options.ptxas and target.startswith("sm_"):
             assemble(options.ptxas, out, target, document["kernels"])
+        if options.round_trip and target.startswith("gfx"):
+            for object_file in sorted({k["object"] for k in document["kernels"]}):
+                if why := round_trip.difference(os.path.join(out, object_file), target):
+                    raise RuntimeError(f"{object_file}: {why}")
     except RuntimeError as e:
         return row | {"error": str(e)}
     launches = [l for k in document["kernels"] for l in k["launches"]]
@@ -60,7 +70,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kiln")
     parser.add_argument("models")
-    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--targets", help="default: every GPU target of `kiln targets`")
+    parser.add_argument("--round-trip", action="store_true", help="disassemble and assemble every AMD object and compare the bytes")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--fp16-only", action="store_true")
     parser.add_argument("--f32-only", action="store_true")
@@ -68,9 +79,10 @@ def main():
     parser.add_argument("--ptxas")
     parser.add_argument("--json")
     options = parser.parse_args()
+    targets = options.targets.split(",") if options.targets else gpu_targets(options.kiln)
     rows, failed = [], 0
     columns = ["kernels", "launches", "ms", "registers", "lds", "spills", "matrix_spills", "private", "matrix_launches", "matrix_instructions"]
-    print(f"{'model':28} {'target':8} " + " ".join(f"{c:>{max(7, len(c))}}" for c in columns))
+    print(f"{'model':28} {'target':15} " + " ".join(f"{c:>{max(7, len(c))}}" for c in columns))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         work = []
         for path in sorted(glob.glob(os.path.join(options.models, "*.onnx"))):
@@ -81,14 +93,14 @@ def main():
                 name = base + ("_fp16" if half else "")
                 kiln_file = os.path.join(folder, name + ".kiln")
                 subprocess.run([options.kiln, "compile", path, "-o", kiln_file, *(["--fp16"] if half else []), *(["--dim", "batch=1:16"] if "dynbatch" in base else [])], check=True, capture_output=True)
-                work += [pool.submit(finalize, options, folder, name, kiln_file, t) for t in options.targets.split(",")]
+                work += [pool.submit(finalize, options, folder, name, kiln_file, t) for t in targets]
         for future in work:
             row = future.result()
             rows.append(row)
             bad = "error" in row or row["matrix_spills"]
             failed += bool(bad)
             text = "FAILED " + row["error"] if "error" in row else " ".join(f"{row[c]:>{max(7, len(c))}}" for c in columns)
-            print(f"{row['model']:28} {row['target']:8} {text}", flush=True)
+            print(f"{row['model']:28} {row['target']:15} {text}", flush=True)
     if options.json:
         json.dump(rows, open(options.json, "w"), indent=1)
     print(f"{len(rows) - failed} passed, {failed} failed, 0 skipped")

@@ -1,0 +1,376 @@
+"""The rules: what the code of one kernel must do on hardware that an emulator of single instructions does not show.
+
+- wait: a register that a load is still to write is neither read nor written before the wait for it.
+- barrier: all accesses to LDS have been waited for when a wave arrives at a barrier.
+- race: two waves do not access the same byte of LDS between two barriers if one of them writes it.
+- exec: no lane is switched off at a matrix instruction.
+- release: global stores have been waited for when an atomic publishes them (kernels whose last workgroup joins parts).
+- resources: the registers that occur are those that the metadata states, and these fit into the processor's limits.
+
+The code is followed along all paths. A state is what is known of registers (values.py), the loads that are under way, the
+accesses to LDS since the last barrier, and whether EXEC is full. States that meet at an instruction are joined after a
+few visits, so loops end.
+"""
+import re
+
+import numpy as np
+
+from machine_code import registers
+from values import Machine
+
+# Distinct states at one instruction before they are joined; two are needed for buffers that alternate.
+MOST_STATES = 6
+OLDEST = 64  # no counter is larger
+WIDTHS = {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2, "b32": 4, "u32": 4, "i32": 4, "f32": 4, "b64": 8, "u64": 8, "f64": 8, "b96": 12, "b128": 16}
+NO_MEMORY = ("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop")
+MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
+STORES = ("global_store", "buffer_store", "flat_store", "scratch_store")
+
+
+def generation(processor):
+    """9, 10, 11 or 12: the number before the two digits of version and stepping, or before the word generic."""
+    return int(re.match(r"gfx(\d+?)(?:-.*|[0-9a-f]{2})$", processor)[1])
+
+
+class Counters:
+    """The counter of each kind of memory operation, by generation: which wait ends which."""
+
+    def __init__(self, gen):
+        self.gen = gen
+        if gen < 10:
+            self.kinds = {"vmcnt": ("load", "store"), "lgkmcnt": ("lds", "scalar")}
+        elif gen < 12:
+            self.kinds = {"vmcnt": ("load",), "vscnt": ("store",), "lgkmcnt": ("lds", "scalar")}
+        else:
+            self.kinds = {"loadcnt": ("load",), "storecnt": ("store",), "dscnt": ("lds",), "kmcnt": ("scalar",)}
+        # Before gfx10, loads and stores are in one order.
+        self.together = {"load": ("load", "store"), "store": ("load", "store")} if gen < 10 else {}
+
+    def waits(self, x):
+        """{counter: most operations that may remain} of a wait."""
+        if x.name == "s_wait_idle":
+            return dict.fromkeys(self.kinds, 0)
+        if x.name == "s_waitcnt":
+            if found := re.findall(r"(vmcnt|lgkmcnt)\((\d+)\)", x.text):
+                return {c: int(n) for c, n in found}
+            return {c: 0 for c in ("vmcnt", "lgkmcnt")} if x.operands == ["0"] else {}
+        number = int(x.operands[-1], 0) if x.operands and re.fullmatch(r"(0x)?[0-9a-f]+", x.operands[-1]) else None
+        if number is None:
+            return {}
+        if m := re.fullmatch(r"s_waitcnt_(vmcnt|vscnt|lgkmcnt)", x.name):
+            return {m[1]: number}
+        if m := re.fullmatch(r"s_wait_(load|store)cnt_dscnt", x.name):
+            return {m[1] + "cnt": number >> 8, "dscnt": number & 63}
+        if m := re.fullmatch(r"s_wait_(loadcnt|storecnt|dscnt|kmcnt)", x.name):
+            return {m[1]: number}
+        return {}
+
+
+def kind_of(x):
+    """The kind of memory operation of an instruction, and whether it returns something: (kind, returns) or None."""
+    name = x.name
+    if name.startswith(("s_load", "s_buffer_load")):
+        return "scalar", True
+    if name.startswith("ds_"):
+        return "lds", name.startswith(("ds_read", "ds_load") + NO_MEMORY) or "_rtn" in name
+    if name.startswith(("global_load", "buffer_load", "flat_load", "scratch_load")):
+        return "load", True
+    if name.startswith(STORES):
+        return "store", False
+    if name.startswith(("global_atomic", "flat_atomic", "buffer_atomic")):
+        returns = any(m in ("glc", "sc0") or "TH_ATOMIC_RETURN" in m for m in x.modifiers)
+        return ("load" if returns else "store"), returns
+    return None
+
+
+def lds_access(x):
+    """(is a write, [(offset, bytes)]) of an instruction that accesses LDS memory, else None."""
+    if not x.name.startswith("ds_") or x.name.startswith(NO_MEMORY):
+        return None
+    reads = x.name.startswith(("ds_read", "ds_load"))
+    width = next((WIDTHS[w] for w in x.name.split("_") if w in WIDTHS), 16)
+    settings = dict(m.split(":") for m in x.modifiers if ":" in m)
+    if re.search(r"(read|write|load|store)_?2|2addr", x.name):
+        unit = width * (64 if "st64" in x.name or "stride64" in x.name else 1)
+        return not reads, [(int(settings.get(o, "0"), 0) * unit, width) for o in ("offset0", "offset1")]
+    return not reads, [(int(settings.get("offset", "0"), 0), width)]
+
+
+def address_operand(x):
+    """The register with the address of an access to LDS."""
+    return x.operands[1] if kind_of(x)[1] else x.operands[0]
+
+
+class State:
+    """What holds before an instruction on some path."""
+
+    def __init__(self, values, lanes):
+        self.values = values
+        self.masks = {}  # scalar register or vcc -> the threads for which a comparison holds
+        self.lanes = lanes  # the threads that EXEC may enable
+        self.pending = {}  # (kind, register or "write" or "read") -> number of later operations of the kind
+        self.accesses = {}  # index of an access to LDS since the last barrier -> its addresses, or None
+        self.full = True  # EXEC enables all threads
+        self.saved = {}  # scalar register -> (full, lanes) of the EXEC that it holds
+        self.narrow = frozenset()  # registers that were written while EXEC was narrowed
+
+    def copy(self):
+        other = State(dict(self.values), self.lanes)
+        other.masks = dict(self.masks)
+        other.pending, other.accesses, other.full = dict(self.pending), dict(self.accesses), self.full
+        other.saved, other.narrow = dict(self.saved), self.narrow
+        return other
+
+    def within(self, other):
+        """Whether `other` allows everything that this state does."""
+        return (self.full >= other.full and self.narrow <= other.narrow and not np.any(self.lanes & ~other.lanes)
+                and all(same(self.masks.get(r), m) for r, m in other.masks.items())
+                and all(same(self.values.get(r), v) for r, v in other.values.items())
+                and all(other.pending.get(k, OLDEST + 1) <= age for k, age in self.pending.items())
+                and all(i in other.accesses and covers(other.accesses[i], a) for i, a in self.accesses.items())
+                and all(r in self.saved and self.saved[r][0] >= full and not np.any(self.saved[r][1] & ~lanes) for r, (full, lanes) in other.saved.items()))
+
+    def join(self, other):
+        self.values = {r: v for r, v in self.values.items() if same(v, other.values.get(r))}
+        for k, age in other.pending.items():
+            self.pending[k] = min(age, self.pending.get(k, OLDEST))
+        for i, a in other.accesses.items():
+            self.accesses[i] = a if i not in self.accesses else merged(a, self.accesses[i])
+        self.masks = {r: m for r, m in self.masks.items() if same(m, other.masks.get(r))}
+        self.full &= other.full
+        self.lanes = self.lanes | other.lanes
+        self.saved = {r: (s[0] and other.saved[r][0], s[1] | other.saved[r][1]) for r, s in self.saved.items() if r in other.saved}
+        self.narrow |= other.narrow
+
+
+def same(a, b):
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+# An access is (addresses or None, the threads that may do it).
+
+
+def covers(a, b):
+    return (a[0] is None or same(a[0], b[0])) and not np.any(b[1] & ~a[1])
+
+
+def merged(a, b):
+    return (a[0] if same(a[0], b[0]) else None, a[1] | b[1])
+
+
+class Checker:
+    def __init__(self, code, processor, threads, lds_bytes=1 << 18):
+        self.code, self.processor = code, processor
+        self.counters = Counters(generation(processor))
+        wave = 64 if self.counters.gen == 9 else 32
+        threads = -(-threads // wave) * wave
+        self.machine, self.lds_bytes = Machine(threads, wave), lds_bytes
+        self.faults = {}  # (rule, address) -> words
+        self.conflicts = {}  # pairs of accesses that were compared
+
+    def fault(self, rule, i, words):
+        x = self.code[i]
+        self.faults.setdefault((rule, x.address), f"{rule} at {x.address - self.code[0].address:#x} ({x.text}): {words}")
+
+    def run(self):
+        leaders = {0} | {n for i, x in enumerate(self.code) for n in x.next if n != i + 1 or len(x.next) > 1}
+        seen, work = {}, [(0, State(self.machine.start(), self.machine.all))]
+        while work:
+            i, state = work.pop()
+            while True:
+                if i in leaders:
+                    known = seen.setdefault(i, [])
+                    if any(state.within(k) for k in known):
+                        break
+                    if len(known) >= MOST_STATES:
+                        joined = known[-1].copy()
+                        joined.join(state)
+                        state = joined
+                        if len(known) >= 2 * MOST_STATES:
+                            known.pop()
+                    known.append(state.copy())
+                self.step(i, state)
+                following = self.code[i].next
+                if not following:
+                    break
+                work += [(n, state.copy()) for n in following[1:]]
+                i = following[0]
+        return sorted(self.faults.values())
+
+    # --- one instruction
+
+    def step(self, i, state):
+        x = self.code[i]
+        if x.name.startswith(("s_wait_", "s_waitcnt")):
+            for counter, most in self.counters.waits(x).items():
+                self.wait(state, counter, most)
+            return
+        kind = kind_of(x)
+        self.check_registers(i, x, kind, state)
+        if x.name.startswith(MATRIX) and not state.full:
+            self.fault("exec", i, "some lanes may be switched off")
+        if x.name.startswith(("s_barrier_signal", "s_barrier")) and x.name != "s_barrier_wait":
+            for what in ("write", "read"):
+                if ("lds", what) in state.pending:
+                    self.fault("barrier", i, f"an LDS {what} was not waited for")
+        if x.name in ("s_barrier", "s_barrier_wait"):
+            state.accesses.clear()
+        if kind:
+            self.memory(i, x, kind, state)
+        if "exec" in x.text or x.name.startswith("v_cmpx"):
+            self.follow_exec(x, state)
+        elif x.operands and x.operands[0] in state.saved:
+            del state.saved[x.operands[0]]
+        if kind and not kind[1]:
+            return
+        for part in x.parts:
+            self.machine.compare(state.values, state.masks, part)
+            self.machine.execute(state.values, part, state.masks)
+            if not state.full and part.name.startswith("v_") and part.operands:
+                state.narrow |= frozenset((part.operands[0],))
+
+    def wait(self, state, counter, most):
+        for kind in self.counters.kinds.get(counter, ()):
+            # Scalar loads return in any order.
+            done = [k for k, age in state.pending.items() if k[0] == kind and (most == 0 or (kind != "scalar" and age >= most))]
+            for k in done:
+                del state.pending[k]
+
+    def check_registers(self, i, x, kind, state):
+        own = set()
+        if kind and kind[1]:
+            own = set(registers(x.operands[0]))
+        for k in [k for k in state.pending if k[1] in x.registers]:
+            # Loads of one kind write registers in their order, so a later one may overwrite the result. On RDNA 4 this
+            # holds for LDS only.
+            ordered = k[0] == "lds" or k[0] == "load" and self.counters.gen < 12
+            if k[1] in own and k[0] == kind[0] and ordered and all(k[1] not in registers(o) for o in x.operands[1:]):
+                continue
+            self.fault("wait", i, f"{k[1]} is still to be written by a {k[0]} operation")
+            del state.pending[k]
+
+    def memory(self, i, x, kind, state):
+        group = self.counters.together.get(kind[0], (kind[0],))
+        for k, age in state.pending.items():
+            if k[0] in group:
+                state.pending[k] = min(age + 1, OLDEST)
+        if kind[1]:
+            for r in registers(x.operands[0]):
+                state.pending[(kind[0], r)] = 0
+        elif kind[0] == "store":
+            state.pending[("store", "write")] = 0
+        access = lds_access(x)
+        if access:
+            state.pending[("lds", "write" if access[0] else "read")] = 0
+            self.access(i, x, access, state)
+
+    # --- LDS
+
+    def access(self, i, x, access, state):
+        own = (state.values.get(address_operand(x)), state.lanes)
+        if self.machine.threads > self.machine.wave:
+            for other, theirs in state.accesses.items():
+                their_access = lds_access(self.code[other])
+                if (access[0] or their_access[0]) and self.conflict(i, own, access, other, theirs, their_access):
+                    self.fault("race", i, f"another wave may access the same LDS at {self.code[other].address - self.code[0].address:#x} ({self.code[other].text})")
+            state.accesses[i] = own if i not in state.accesses else merged(own, state.accesses[i])
+
+    def conflict(self, i, own, access, other, theirs, their_access):
+        if own[0] is None or theirs[0] is None:
+            return True
+        key = (i, other, *(part.tobytes() for part in own + theirs))
+        if key not in self.conflicts:
+            atomic = [not self.code[n].name.startswith(("ds_read", "ds_load", "ds_write", "ds_store")) for n in (i, other)]
+            self.conflicts[key] = not all(atomic) and self.overlap(own, access[1], theirs, their_access[1])
+        return self.conflicts[key]
+
+    def overlap(self, own, parts, theirs, their_parts):
+        """Whether a byte is accessed by different waves."""
+        first = np.full(self.lds_bytes, -1, dtype=np.int64)
+        several = np.zeros(self.lds_bytes, dtype=bool)
+        for at, waves in self.bytes_of(own, parts):
+            for w in np.unique(waves):
+                mine = at[waves == w]
+                several[mine] |= (first[mine] >= 0) & (first[mine] != w)
+                first[mine] = w
+        return any(np.any(several[at] | ((first[at] >= 0) & (first[at] != waves))) for at, waves in self.bytes_of(theirs, their_parts))
+
+    def bytes_of(self, access, parts):
+        base, waves = access[0][access[1]].astype(np.int64), self.machine.wave_of[access[1]].astype(np.int64)
+        for offset, width in parts:
+            for byte in range(width):
+                yield (base + offset + byte) % self.lds_bytes, waves
+
+    # --- EXEC
+
+    def follow_exec(self, x, state):
+        before = (state.full, state.lanes)
+        everything = self.machine.all
+
+        def of(operand):
+            """What EXEC would be if it were the operand."""
+            if operand.startswith("exec"):
+                return before
+            if operand == "-1":
+                return True, everything
+            return state.saved.get(operand, (False, state.masks.get(operand, everything)))
+
+        name, o = x.name, x.operands
+        now = before
+        if name.startswith("v_cmpx"):
+            holds = self.machine.holds(state.values, x)
+            now = (False, state.lanes & holds if holds is not None else state.lanes)
+        elif "saveexec" in name:
+            other = of(o[1])
+            if name.startswith("s_or_saveexec"):
+                now = (before[0] or other[0], before[1] | other[1])
+            else:
+                now = (False, before[1] & other[1] if name.startswith("s_and_saveexec") else before[1])
+            state.saved[o[0]] = before
+        elif o and o[0].startswith("exec"):
+            if name.startswith("s_mov"):
+                now = of(o[1])
+            elif name.startswith("s_or_"):
+                now = (any(of(s)[0] for s in o[1:]), of(o[1])[1] | of(o[2])[1])
+            elif name.startswith("s_and_b"):
+                now = (False, of(o[1])[1] & of(o[2])[1])
+            elif name.startswith("s_xor"):
+                now = (False, of(o[1])[1] | of(o[2])[1])
+            else:
+                now = (False, before[1])
+        elif o and name.startswith("s_mov") and o[1].startswith("exec"):
+            state.saved[o[0]] = before
+        elif o and name.startswith("s_xor") and any(s.startswith("exec") for s in o[1:]):
+            # exec ^ mask: together with the narrowed EXEC these are the lanes from before.
+            state.saved[o[0]] = of(next((s for s in o[1:] if not s.startswith("exec")), o[1]))
+        state.full, state.lanes = now
+        if state.full and not before[0]:
+            for r in (name for r in state.narrow for name in registers(r)):
+                state.values.pop(r, None)
+            state.narrow = frozenset()
+
+
+def resource_faults(code, meta, limits):
+    """`limits`: {"registers", "lds_bytes"} of the processor."""
+    faults = []
+    highest = {"v": -1, "a": -1, "s": -1}
+    for x in code:
+        for r in x.registers:
+            if (m := re.fullmatch(r"([vas])(\d+)", r)):
+                highest[m[1]] = max(highest[m[1]], int(m[2]))
+    total = int(meta.get("vgpr_count", 0))
+    accumulators = int(meta.get("agpr_count", 0) or 0)
+    # The count includes accumulation registers.
+    if highest["v"] >= total or highest["a"] >= max(accumulators, 1) and highest["a"] >= 0:
+        faults.append(f"resources: uses v{highest['v']} and a{highest['a']}, the metadata states {total} and {accumulators}")
+    if total > limits["registers"]:
+        faults.append(f"resources: {total} vector registers of {limits['registers']}")
+    if int(meta.get("group_segment_fixed_size", 0)) > limits["lds_bytes"]:
+        faults.append(f"resources: {meta['group_segment_fixed_size']} bytes of LDS of {limits['lds_bytes']}")
+    return faults
+
+
+def check_kernel(code, processor, threads, meta=None, limits=None):
+    """Words for each fault of one kernel."""
+    faults = Checker(code, processor, threads).run()
+    return faults + (resource_faults(code, meta, limits) if meta and limits else [])

@@ -1,0 +1,108 @@
+"""The hazard checker on small kernels with and without a fault, on kernels of Kiln, and on those without a wait or a barrier.
+
+    hazards_test.py KILN FOLDER
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tools"))
+import kiln_case  # noqa: E402
+from kiln_case import KilnCase  # noqa: E402
+
+import checks  # noqa: E402
+import machine_code  # noqa: E402
+
+LOAD = "global_load_dword v1, v0, s[0:1]"
+EXCHANGE = ["v_lshlrev_b32_e32 v1, 2, v0", "ds_write_b32 v1, v0", "s_waitcnt lgkmcnt(0)", "s_barrier", "v_xor_b32_e32 v2, 0x100, v1", "ds_read_b32 v3, v2", "s_waitcnt lgkmcnt(0)", "v_mov_b32_e32 v4, v3", "s_endpgm"]
+
+
+def faults(lines, processor="gfx942", threads=128):
+    """The rules that are broken. Each instruction takes 4 bytes here, and '@N' is a jump to line N."""
+    code = []
+    for i, line in enumerate(lines):
+        text, _, to = line.partition(" @")
+        code.append(machine_code.Instruction(4 * i, text, 4 * int(to) if to else None))
+    return [f.split()[0] for f in checks.check_kernel(machine_code.link(code), processor, threads)]
+
+
+class Rules(unittest.TestCase):
+    def test_a_result_is_used_after_the_wait_for_it(self):
+        use = "v_add_u32_e32 v2, v1, v1"
+        self.assertEqual(faults([LOAD, "s_waitcnt vmcnt(0)", use, "s_endpgm"]), [])
+        self.assertEqual(faults([LOAD, use, "s_endpgm"]), ["wait"])
+        self.assertEqual(faults([LOAD, "s_waitcnt lgkmcnt(0)", use, "s_endpgm"]), ["wait"])
+        later = "global_load_dword v3, v0, s[0:1] offset:4"
+        self.assertEqual(faults([LOAD, later, "s_waitcnt vmcnt(1)", use, "s_endpgm"]), [])
+        self.assertEqual(faults([LOAD, later, "s_waitcnt vmcnt(2)", use, "s_endpgm"]), ["wait"])
+        # A write would be overwritten by the load.
+        self.assertEqual(faults([LOAD, "v_mov_b32_e32 v1, 0", "s_endpgm"]), ["wait"])
+        # Scalar loads return in any order.
+        scalars = ["s_load_dword s4, s[0:1], 0x0", "s_load_dword s5, s[0:1], 0x4"]
+        self.assertEqual(faults([*scalars, "s_waitcnt lgkmcnt(1)", "s_add_i32 s6, s4, s4", "s_endpgm"]), ["wait"])
+        # On one of two paths only.
+        self.assertEqual(faults([LOAD, "s_cbranch_scc0 @3", "s_waitcnt vmcnt(0)", use, "s_endpgm"]), ["wait"])
+
+    def test_counters_of_rdna_4(self):
+        load, use = "global_load_b32 v1, v0, s[0:1]", "v_add_nc_u32_e32 v2, v1, v1"
+        self.assertEqual(faults([load, "s_wait_loadcnt 0x0", use, "s_endpgm"], "gfx1201"), [])
+        self.assertEqual(faults([load, "s_wait_dscnt 0x0", use, "s_endpgm"], "gfx1201"), ["wait"])
+        self.assertEqual(faults([load, "s_wait_loadcnt_dscnt 0x100", use, "s_endpgm"], "gfx1201"), ["wait"])
+
+    def test_waves_meet_at_a_barrier_before_they_exchange(self):
+        self.assertEqual(faults(EXCHANGE), [])
+        self.assertEqual(faults([x for x in EXCHANGE if x != "s_barrier"]), ["race"])
+        self.assertEqual(faults([x for i, x in enumerate(EXCHANGE) if i != 2]), ["barrier"])
+        # A wave alone needs none, and neither does an exchange within each wave.
+        self.assertEqual(faults([x for x in EXCHANGE if x != "s_barrier"], threads=64), [])
+        self.assertEqual(faults([x.replace("0x100", "16") for x in EXCHANGE if x != "s_barrier"]), [])
+        # Only one wave is active.
+        one = ["v_cmp_gt_u32_e32 vcc, 64, v0", "s_and_saveexec_b64 s[2:3], vcc", *(x.replace("0x100", "16") for x in EXCHANGE if x != "s_barrier")]
+        self.assertEqual(faults(one), [])
+
+    def test_two_buffers_that_alternate(self):
+        # s4 is 0 and 512 in turn; each iteration reads one buffer and writes the other.
+        loop = ["s_mov_b32 s4, 0", "v_lshlrev_b32_e32 v1, 2, v0", "v_add_u32_e32 v2, s4, v1", "v_xor_b32_e32 v3, 0x100, v2", "ds_read_b32 v4, v3", "s_xor_b32 s4, s4, 0x200",
+                "v_add_u32_e32 v5, s4, v1", "ds_write_b32 v5, v0", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_cbranch_scc1 @2", "s_endpgm"]
+        self.assertEqual(faults(loop), [])
+        self.assertIn("race", faults([x if x != "s_barrier" else "s_nop 0" for x in loop]))
+
+    def test_all_lanes_are_on_at_a_matrix_instruction(self):
+        product = "v_mfma_f32_16x16x16_f16 v[2:5], v[8:9], v[4:5], 0"
+        self.assertEqual(faults([product, "s_endpgm"]), [])
+        self.assertEqual(faults(["s_and_saveexec_b64 s[2:3], vcc", product, "s_endpgm"]), ["exec"])
+        self.assertEqual(faults(["s_and_saveexec_b64 s[2:3], vcc", "s_or_b64 exec, exec, s[2:3]", product, "s_endpgm"]), [])
+
+    def test_resources(self):
+        code = machine_code.link([machine_code.Instruction(0, "v_mov_b32_e32 v40, 0"), machine_code.Instruction(4, "s_endpgm")])
+        limits = {"registers": 256, "lds_bytes": 65536}
+        self.assertEqual(checks.resource_faults(code, {"vgpr_count": 41, "group_segment_fixed_size": 65536}, limits), [])
+        self.assertEqual(len(checks.resource_faults(code, {"vgpr_count": 40}, limits)), 1)
+        self.assertEqual(len(checks.resource_faults(code, {"vgpr_count": 300, "group_segment_fixed_size": 70000}, limits)), 2)
+
+
+class Kernels(KilnCase):
+    def test_kernels_are_clean_and_mutations_are_found(self):
+        file = self.compiled(self.conv_model(batch=4))
+        folders = []
+        for target in ["gfx942", "gfx10-3-generic", "gfx1100", "gfx1201"]:
+            folders.append(self.path(target))
+            self.kiln("finalize", file, "--target", target, "-o", folders[-1])
+        run = [sys.executable, os.path.join(HERE, "hazards.py")]
+        done = subprocess.run([*run, *folders], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = subprocess.run([*run, "--mutations", "60", *folders], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        sys.path.insert(0, os.path.join(os.path.dirname(HERE), "long"))
+        import round_trip
+
+        for folder in folders:
+            for name in os.listdir(folder):
+                if name.endswith(".hsaco"):
+                    self.assertIsNone(round_trip.difference(os.path.join(folder, name), os.path.basename(folder)), name)
+
+
+if __name__ == "__main__":
+    kiln_case.main()

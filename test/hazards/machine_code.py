@@ -1,0 +1,97 @@
+"""The machine code of an AMD code object, as llvm-objdump disassembles it: instructions with their operands and successors,
+and the resources that its metadata states."""
+import re
+import subprocess
+
+
+class Instruction:
+    """One instruction. A dual-issue instruction of RDNA 3 has two `parts`; any other one has itself as its only part."""
+
+    def __init__(self, address, text, target=None):
+        self.address, self.text, self.target = address, text, target
+        self.parts = [Part(t.strip()) for t in text.split("::")]
+        self.name, self.operands, self.modifiers = self.parts[0].name, self.parts[0].operands, self.parts[0].modifiers
+        self.registers = frozenset(r for p in self.parts for o in p.operands for r in registers(o)) | implicit(self.name)
+        self.next = []  # indices of successors
+
+
+class Part:
+    def __init__(self, text):
+        self.name, _, rest = text.partition(" ")
+        operands = [o.strip() for o in re.split(r",(?![^\[]*\])", rest)] if rest else []
+        # Modifiers follow the last operand: "v1, v[2:3], off offset:16 sc1".
+        self.modifiers = []
+        if operands:
+            first, *self.modifiers = operands[-1].split()
+            operands[-1] = first
+        self.operands = operands
+
+
+def implicit(name):
+    if name.startswith("s_cbranch_vcc"):
+        return frozenset(("vcc_lo", "vcc_hi"))
+    return frozenset()
+
+
+def registers(operand):
+    """The names of the registers that an operand mentions: v1, a2, s3, vcc_lo, exec_lo, m0 ..."""
+    operand = operand.strip("-|").removeprefix("abs(").rstrip(")")
+    operand = re.sub(r"\.[lh]$", "", operand)
+    if m := re.fullmatch(r"(v|a|s|ttmp)(\d+)", operand):
+        return (operand,)
+    if m := re.fullmatch(r"(v|a|s|ttmp)\[(\d+):(\d+)\]", operand):
+        return tuple(f"{m[1]}{i}" for i in range(int(m[2]), int(m[3]) + 1))
+    if operand in ("vcc", "exec"):
+        return (operand + "_lo", operand + "_hi")
+    if operand in ("vcc_lo", "vcc_hi", "exec_lo", "exec_hi", "m0"):
+        return (operand,)
+    return ()
+
+
+def disassemble(path, processor):
+    """{kernel: [Instruction]}, without the padding after the last s_endpgm."""
+    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={processor}", path], capture_output=True, text=True, check=True)
+    kernels, lines, base = {}, None, 0
+    for line in done.stdout.splitlines():
+        if m := re.match(r"^([0-9a-f]+) <([^>]+)>:", line):
+            if not re.match(r"\.?L\d|BB", m[2]):
+                lines, base = kernels.setdefault(m[2], []), int(m[1], 16)
+        elif lines is not None and (m := re.match(r"^\s+(\S.*?)\s*//\s*([0-9A-Fa-f]+):(.*)", line)):
+            to = re.search(r"<[^>+]+(?:\+0x([0-9a-f]+))?>", m[3]) if "branch" in m[1] else None
+            lines.append(Instruction(int(m[2], 16), " ".join(m[1].split()), base + int(to[1] or "0", 16) if to else None))
+    for name, code in kernels.items():
+        last = max((i for i, x in enumerate(code) if x.name == "s_endpgm"), default=len(code) - 1)
+        kernels[name] = link(code[: last + 1])
+    return kernels
+
+
+def link(code):
+    """Sets the successors."""
+    index = {x.address: i for i, x in enumerate(code)}
+    for i, x in enumerate(code):
+        x.next = []
+        if x.name == "s_endpgm":
+            continue
+        if x.target is not None:
+            if x.target not in index:
+                raise ValueError(f"{x.text}: leaves its kernel")
+            x.next.append(index[x.target])
+        if x.name != "s_branch" and i + 1 < len(code):
+            x.next.append(i + 1)
+    return code
+
+
+def metadata(path):
+    """{kernel: {key: number}} from the metadata note, such as vgpr_count and group_segment_fixed_size."""
+    done = subprocess.run(["llvm-readelf-22", "--notes", path], capture_output=True, text=True, check=True)
+    kernels, current = {}, {}
+    for line in done.stdout.splitlines():
+        # Each kernel is a map in a list; the keys of its arguments are indented further.
+        if m := re.match(r"^  (- |  )\.(\w+):\s*(.*)$", line):
+            if m[1] == "- ":
+                current = {}
+            value = m[3].strip().strip("'")
+            current[m[2]] = int(value) if value.isdigit() else value
+            if m[2] == "name":
+                kernels[value] = current
+    return kernels

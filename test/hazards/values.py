@@ -1,0 +1,260 @@
+"""What the registers of all threads of a workgroup hold, where that follows from the thread's number and constants.
+
+A value is an array with one 32-bit number for each thread; scalar registers repeat theirs within a wave. Whatever depends
+on memory, arguments or the workgroup's number is unknown and has no entry. Only the integer instructions that compute
+addresses are known; every other one makes its results unknown.
+"""
+import re
+
+import numpy as np
+
+from machine_code import registers
+
+MASK = np.uint64(0xFFFFFFFF)
+
+
+def u64(x):
+    return x.astype(np.uint64)
+
+
+def low(x):
+    return (x & MASK).astype(np.uint32)
+
+
+def shift(x):
+    return x & np.uint32(31)
+
+
+def bits(x, offset, width):
+    return (x >> shift(offset)) & ((np.uint32(1) << (width & np.uint32(31))) - np.uint32(1))
+
+
+def signed_bits(x, offset, width):
+    unused = np.uint32(32) - (width & np.uint32(31))
+    return (bits(x, offset, width) << unused).astype(np.int32).__rshift__(unused.astype(np.int32)).astype(np.uint32)
+
+
+def signed24(x):
+    return (x << np.uint32(8)).astype(np.int32).astype(np.int64) >> 8
+
+
+def mul24(a, b):
+    return low(u64(a & np.uint32(0xFFFFFF)) * u64(b & np.uint32(0xFFFFFF)))
+
+
+def mul(a, b):
+    return low(u64(a) * u64(b))
+
+
+def mul_high(a, b):
+    return (u64(a) * u64(b) >> np.uint64(32)).astype(np.uint32)
+
+
+def mul_signed24(a, b):
+    return (signed24(a) * signed24(b)).astype(np.uint32)
+
+
+def ashr(count, x):
+    return (x.astype(np.int32) >> shift(count).astype(np.int32)).astype(np.uint32)
+
+
+def bfi(mask, a, b):
+    return (mask & a) | (~mask & b)
+
+
+def reverse(x):
+    result = np.zeros_like(x)
+    for i in range(32):
+        result |= ((x >> np.uint32(i)) & np.uint32(1)) << np.uint32(31 - i)
+    return result
+
+
+def align_bit(a, b, count):
+    return low((u64(a) << np.uint64(32) | u64(b)) >> u64(shift(count)))
+
+
+# By name without its type and encoding suffixes. Operands are in the order of the assembly.
+OPERATIONS = {
+    "mov": lambda a: a,
+    "not": lambda a: ~a,
+    "add": lambda a, b: a + b,
+    "add_nc": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "sub_nc": lambda a, b: a - b,
+    "subrev": lambda a, b: b - a,
+    "subrev_nc": lambda a, b: b - a,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "andn2": lambda a, b: a & ~b,
+    "and_not1": lambda a, b: a & ~b,
+    "lshl": lambda a, b: a << shift(b),
+    "lshr": lambda a, b: a >> shift(b),
+    "lshlrev": lambda a, b: b << shift(a),
+    "lshrrev": lambda a, b: b >> shift(a),
+    "ashrrev": ashr,
+    "ashr": lambda a, b: ashr(b, a),
+    "mul_u32_u24": mul24,
+    "mul_i32_i24": mul_signed24,
+    "mul_lo": mul,
+    "mul": mul,
+    "mul_hi": mul_high,
+    "mad_u32_u24": lambda a, b, c: mul24(a, b) + c,
+    "mad_i32_i24": lambda a, b, c: mul_signed24(a, b) + c,
+    "lshl_add": lambda a, b, c: (a << shift(b)) + c,
+    "add_lshl": lambda a, b, c: (a + b) << shift(c),
+    "lshl_or": lambda a, b, c: (a << shift(b)) | c,
+    "and_or": lambda a, b, c: (a & b) | c,
+    "or3": lambda a, b, c: a | b | c,
+    "xor3": lambda a, b, c: a ^ b ^ c,
+    "add3": lambda a, b, c: a + b + c,
+    "xad": lambda a, b, c: (a ^ b) + c,
+    "bfe_u": bits,
+    "bfe_signed": signed_bits,
+    "bfi": bfi,
+    "bfrev": reverse,
+    "brev": reverse,
+    "alignbit": align_bit,
+    "min": np.minimum,
+    "max": np.maximum,
+    "min_signed": lambda a, b: np.minimum(a.astype(np.int32), b.astype(np.int32)).astype(np.uint32),
+    "max_signed": lambda a, b: np.maximum(a.astype(np.int32), b.astype(np.int32)).astype(np.uint32),
+    "lshl1_add": lambda a, b: (a << np.uint32(1)) + b,
+    "lshl2_add": lambda a, b: (a << np.uint32(2)) + b,
+    "lshl3_add": lambda a, b: (a << np.uint32(3)) + b,
+    "lshl4_add": lambda a, b: (a << np.uint32(4)) + b,
+}
+COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal}
+PLAIN = {"bfe_u32": "bfe_u", "bfe_i32": "bfe_signed", "mul_u32_u24": "mul_u32_u24", "mul_i32_i24": "mul_i32_i24", "mad_u32_u24": "mad_u32_u24", "mad_i32_i24": "mad_i32_i24",
+         "min_i32": "min_signed", "max_i32": "max_signed", "mul_hi_u32": "mul_hi", "mul_lo_u32": "mul_lo"}
+# Suffixes of types for which the operations above are right.
+TYPES = ("_u32", "_i32", "_b32")
+# Instructions with a second result, which becomes unknown.
+TWO_RESULTS = ("_co_", "div_scale", "mad_u64", "mad_i64", "mad_co", "swap")
+NO_RESULT = ("s_cmp", "s_bitcmp", "s_barrier", "s_wait", "s_nop", "s_cbranch", "s_branch", "s_endpgm", "s_sleep", "s_setprio", "s_clause", "s_delay",
+             "s_sendmsg", "s_inst_prefetch", "s_setreg", "s_sched", "s_dcache", "s_icache", "s_code_end", "s_set_gpr", "s_trap", "s_version",
+             "global_wb", "global_inv", "buffer_gl", "buffer_wb", "buffer_inv")
+
+
+def operation_of(name):
+    """The entry of OPERATIONS, or None."""
+    kind, _, rest = name.partition("_")
+    if kind == "v" and rest.startswith("dual_"):
+        rest = rest[5:]
+    elif kind not in ("v", "s"):
+        return None
+    for suffix in ("_e32", "_e64"):
+        rest = rest.removesuffix(suffix)
+    if rest in PLAIN:
+        return OPERATIONS[PLAIN[rest]]
+    for suffix in TYPES:
+        if rest.endswith(suffix):
+            return OPERATIONS.get(rest[: -len(suffix)])
+    return None
+
+
+class Machine:
+    """The threads of a workgroup."""
+
+    def __init__(self, threads, wave):
+        self.threads, self.wave = threads, wave
+        self.thread = np.arange(threads, dtype=np.uint32)
+        self.wave_of = self.thread // wave
+        self.lane = self.thread % np.uint32(wave)
+        self.all = np.ones(threads, dtype=bool)
+        self.constants = {}
+
+    def start(self):
+        return {"v0": self.thread}
+
+    def constant(self, number):
+        if number not in self.constants:
+            self.constants[number] = np.full(self.threads, number & 0xFFFFFFFF, dtype=np.uint32)
+        return self.constants[number]
+
+    def value(self, values, operand):
+        try:
+            return self.constant(int(operand, 0))
+        except ValueError:
+            return values.get(operand)
+
+    def holds(self, values, part):
+        """The threads for which a comparison holds, or None."""
+        m = re.match(r"v_cmpx?_(lt|le|gt|ge|eq|ne|lg)_([ui])(16|32)", part.name)
+        sources = part.operands[-2:]
+        if not m or len(sources) < 2:
+            return None
+        a, b = (self.value(values, s) for s in sources)
+        if a is None or b is None:
+            return None
+        if m[2] == "i":
+            a, b = a.astype(np.int32), b.astype(np.int32)
+        if m[3] == "16":
+            return None
+        return COMPARISONS[m[1]](a, b)
+
+    def compare(self, values, masks, part):
+        """Keeps the masks that comparisons and logic on them produce."""
+        name, operands = part.name, part.operands
+        if not operands or name.startswith("v_cmpx"):
+            return
+        mask = None
+        if name.startswith("v_cmp"):
+            mask = self.holds(values, part)
+        elif name.startswith("s_and_b") and len(operands) == 3 and not any(o.startswith("exec") for o in operands):
+            known = [masks[o] for o in operands[1:] if o in masks]
+            mask = np.logical_and.reduce(known) if known else None
+        elif name.startswith("s_mov_b") and operands[1] in masks:
+            mask = masks[operands[1]]
+        if mask is not None:
+            masks[operands[0]] = mask
+        elif operands[0] in masks:
+            del masks[operands[0]]
+
+    def execute(self, values, part, masks):
+        """Sets the results of one instruction (or half of one)."""
+        name, operands = part.name, part.operands
+        if not operands or name.startswith(NO_RESULT):
+            return
+        result = self.result(values, part, masks)
+        doomed = registers(operands[0])
+        if any(word in name for word in TWO_RESULTS) and len(operands) > 1:
+            doomed += registers(operands[1])
+        for r in doomed:
+            values.pop(r, None)
+        if result is not None and len(registers(operands[0])) == 1:
+            values[operands[0]] = result
+
+    def result(self, values, part, masks):
+        name, operands = part.name, part.operands
+        if any(m.startswith(("row_", "quad_perm", "dst_sel", "src0_sel", "bound_ctrl", "clamp", "dpp8", "wave_")) for m in part.modifiers):
+            return None
+        sources = [self.value(values, o) for o in operands[1:]]
+        if name.startswith("v_cndmask_b32") and len(operands) == 4:
+            mask = masks.get(operands[3])
+            return np.where(mask, sources[1], sources[0]) if mask is not None and sources[0] is not None and sources[1] is not None else None
+        if name.startswith("v_mbcnt_lo") and operands[1] == "-1" and sources[1] is not None:
+            return np.minimum(self.lane, np.uint32(32)) + sources[1] if self.wave == 64 else self.lane + sources[1]
+        if name.startswith("v_mbcnt_hi") and operands[1] == "-1" and sources[1] is not None:
+            return np.maximum(self.lane, np.uint32(32)) - np.uint32(32) + sources[1]
+        if name == "v_readfirstlane_b32" and sources[0] is not None:
+            return np.repeat(sources[0].reshape(-1, self.wave)[:, 0], self.wave)
+        if name.startswith("s_movk_i32") or name.startswith("s_mov_b32"):
+            return sources[0]
+        if name in ("s_addk_i32", "s_addk_co_i32", "s_mulk_i32"):  # with a 16-bit constant
+            operation = OPERATIONS["mul" if "mulk" in name else "add"]
+            return None if values.get(operands[0]) is None else operation(values[operands[0]], sources[0])
+        if name.startswith("s_bfe_u32") and sources[0] is not None and sources[1] is not None:
+            return bits(sources[0], sources[1] & np.uint32(31), (sources[1] >> np.uint32(16)) & np.uint32(127))
+        # A carry that is added: only the plain sum is known.
+        if "_co_ci_" in name or "addc" in name or "subb" in name:
+            return None
+        if "_co_" in name:
+            name, sources = name.replace("_co_", "_"), sources[1:]
+        operation = operation_of(name)
+        if operation is None or any(s is None for s in sources):
+            return None
+        try:
+            return operation(*sources)
+        except TypeError:
+            return None
