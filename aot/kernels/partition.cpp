@@ -273,6 +273,8 @@ class partitioner {
       if (!anchor) {
         read(v, {at.fusion, keeps_indices(i.op()) ? 0 : map_through(at.fusion, 0, n),
                  reads_of(i, k, estimated_elements(i.outputs()[0]))});
+      } else if (prefers_memory(i, k)) {
+        of(v).in_memory = true;
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type())});
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {

@@ -91,6 +91,27 @@ double operand_reads(const operation& anchor, std::size_t index) {
   return kind ? kind->operand_reads[std::min(index, kind->operand_reads.size() - 1)] : 0;
 }
 
+bool prefers_memory(const instruction& anchor, std::size_t index) {
+  const auto* a = anchor.op().get_if<attention>();
+  if (!a || index > 1) return false;
+  const value operand = anchor.inputs()[index];
+  if (!keeps_indices(operand.producer->op())) return false;
+  // The kernel that computes the wider type writes the narrower one instead.
+  if (operand.producer->op().is<convert>()) {
+    const value wide = operand.producer->inputs()[0];
+    if (keeps_indices(wide.producer->op()) && wide.producer->users().size() == 1 &&
+        storage_bits(operand.type().type) < storage_bits(wide.type().type))
+      return true;
+  }
+  constexpr std::int64_t many_queries = 64, many_keys = 128;
+  const auto at_least = [](const value& v, head_layout layout, std::int64_t least) {
+    const dim& positions = v.type().dims[head_axes(layout, v.type().rank()).position];
+    return positions.is_static() && positions.value() >= least;
+  };
+  return at_least(anchor.inputs()[0], a->query_layout, many_queries) &&
+         at_least(anchor.inputs()[1], a->key_layout, many_keys);
+}
+
 bool reads_views(const operation& anchor, std::size_t index, const operation& whole) {
   if (!anchor.is<attention>()) return false;
   // Keys of a cache are read where they are. Other keys are worth a dense copy.

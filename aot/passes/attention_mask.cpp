@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "aot/passes/facts.hpp"
+#include "aot/passes/position_mask.hpp"
 
 namespace kiln {
 namespace {
@@ -32,18 +33,33 @@ score_mask selection(value condition, bool hides, double fill) {
 
 enum class constant_mask { other, nothing, later };
 
+// What the mask does to a score where the mask's element is x: true if it is seen, false if it is hidden.
+std::optional<bool> sees(const score_mask& m, double x) {
+  if (m.kind != mask_kind::added)
+    return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;
+  return x == 0 ? std::optional(true) : x <= hidden_beside_others ? std::optional(false) : std::nullopt;
+}
+
+// The same as meaning() for a mask that is computed from positions.
+constant_mask computed_meaning(const score_mask& m, const std::vector<dim>& scores) {
+  const auto found = find_position_mask(m.what);
+  const auto& dims = m.what.type().dims;
+  const dim &queries = scores[scores.size() - 2], &keys = scores.back(), past = keys - queries;
+  if (!found || sees(m, found->near) != true || sees(m, found->far) != false || !(found->limit == past))
+    return constant_mask::other;
+  // Every row sees a key: no dimension is negative.
+  const bool sees_keys = past.is_static() ? past.value() >= 0 : past.is_symbol();
+  return sees_keys && dims.back() == keys && dims[dims.size() - 2] == queries ? constant_mask::later
+                                                                              : constant_mask::other;
+}
+
 // Returns whether a constant mask hides nothing, or exactly the keys j > i + (keys - queries).
 constant_mask meaning(const score_mask& m, const std::vector<dim>& scores) {
   value v = m.what;
   while (v.producer->op().is<reshape>()) v = v.producer->inputs()[0];
   const literal* data = module::constant(v);
-  if (!data || !m.what.type().is_static()) return constant_mask::other;
-  auto seen = [&](std::int64_t i) -> std::optional<bool> {
-    double x = data->at(i);
-    if (m.kind != mask_kind::added)
-      return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;
-    return x == 0 ? std::optional(true) : x <= hidden_beside_others ? std::optional(false) : std::nullopt;
-  };
+  if (!data || !m.what.type().is_static()) return computed_meaning(m, scores);
+  auto seen = [&](std::int64_t i) { return sees(m, data->at(i)); };
   std::int64_t count = m.what.type().element_count();
   bool all = true;
   for (std::int64_t i = 0; i < count && all; ++i) all = seen(i) == true;

@@ -116,6 +116,19 @@ value unwidened(value v, element_type type) {
   return widened ? v.producer->inputs()[0] : v;
 }
 
+// Returns true if v is only used after a conversion to `type`, a narrower one.
+bool rounds_to(const module& m, value v, element_type type) {
+  const auto& users = v.producer->users();
+  const bool is_output = std::ranges::find(m.outputs(), v) != m.outputs().end();
+  return !users.empty() && !is_output && storage_bits(type) < storage_bits(v.type().type) &&
+         std::ranges::all_of(
+             users,
+             [&](const instruction* user) {
+               const auto* c = user->op().get_if<convert>();
+               return c && c->type == type;
+             });
+}
+
 // Finds the weights behind one operand of the second product: a softmax over the last axis.
 value softmax_behind(const module& m, value v) {
   while (has_single_use(m, v) && (keeps_rows(v) || is_float_conversion(v))) v = v.producer->inputs()[0];
@@ -150,9 +163,15 @@ value fused(rewriter& write, value root, bool transposed) {
       *operand = found->rest;
     }
   if (!std::isfinite(op.scale)) return {};
-  query = unwidened(query, values.type().type);
-  key = unwidened(key, values.type().type);
+  // Weights and values in f32 whose result is rounded at once: the attention of the narrower type rounds it.
+  const value narrow_values = is_float_conversion(values) ? values.producer->inputs()[0] : values;
+  if (rounds_to(write.in(), root, narrow_values.type().type)) values = narrow_values;
   element_type type = values.type().type;
+  query = unwidened(query, type);
+  key = unwidened(key, type);
+  for (value* operand : {&query, &key})
+    if (is_float(*operand) && storage_bits(operand->type().type) < storage_bits(type))
+      *operand = write.convert_to(*operand, type);
   if (query.type().type != type || key.type().type != type || !is_float(type) || storage_bits(type) < 16) return {};
   auto mask = join_masks(write, chain->masks, heads->with(heads->heads, heads->queries, heads->keys));
   if (!mask) return {};

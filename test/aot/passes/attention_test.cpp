@@ -209,6 +209,67 @@ TEST(fuse_attention, constant_masks_of_what_comes_later) {
   EXPECT_FALSE(only<attention>(p.main())->causal);
 }
 
+// Trilu of ones, as torch's exporters write is_causal: where(column - row <= k, 1, 0) == 0 selects -inf.
+value triangle(builder& b, const shape& scores, double k) {
+  const std::vector<dim> dims(scores.dims.end() - 2, scores.dims.end());
+  value distance = b.f(sub, b.m.add(iota{i64, dims, 1}, {}), b.m.add(iota{i64, dims, 0}, {}));
+  value ones = b.f(where, {b.f(less_equal, distance, b.c(k, i64)), b.to(b.c(1), dims), b.to(b.c(0), dims)});
+  value hidden = b.f(equal, ones, b.c(0));
+  return b.to(b.f(where, {hidden, b.to(b.c(-inf), dims), b.to(b.c(0), dims)}), scores.dims);
+}
+
+TEST(fuse_attention, masks_computed_from_positions) {
+  // Without constant folding, which makes constants of small masks.
+  const std::vector<pass> unfolded{simplify_arithmetic{}, simplify_movement{}, fuse_attention{}, simplify_attention{}};
+  const auto is_causal = [&](const std::function<value(builder&, value)>& scores, std::int64_t keys = 7) {
+    program p = transformed(plain(scores, keys), unfolded, 1e-3);
+    EXPECT_EQ(count<attention>(p.main()), 1u) << p.str();
+    const bool causal = only<attention>(p.main())->causal;
+    if (causal) {
+      EXPECT_EQ(count<elementwise>(p.main()), 0u) << p.str();
+    }
+    return causal;
+  };
+  EXPECT_TRUE(is_causal([](builder& b, value s) { return b.f(add, s, triangle(b, s.type(), 2)); }));
+  EXPECT_TRUE(is_causal([](builder& b, value s) { return b.f(add, s, triangle(b, s.type(), 0)); }, 5));
+  // One key more or less than what came before, and more queries than keys.
+  EXPECT_FALSE(is_causal([](builder& b, value s) { return b.f(add, s, triangle(b, s.type(), 3)); }));
+  EXPECT_FALSE(is_causal([](builder& b, value s) { return b.f(add, s, triangle(b, s.type(), 1)); }));
+  EXPECT_FALSE(is_causal([](builder& b, value s) { return b.f(add, s, triangle(b, s.type(), 0)); }));
+  // Ranges in two directions, as transformers compares them: kept where not (row + 2 < column).
+  const auto compared = [](std::int64_t past, std::int64_t row_axis) {
+    return [=](builder& b, value s) {
+      value rows = b.f(add, b.m.add(iota{i64, {5}, 0}, {}), b.c(static_cast<double>(past), i64));
+      value a = b.to(b.r(rows, row_axis ? std::vector<dim>{1, 5} : std::vector<dim>{5, 1}), {row_axis ? 5 : 5, 5});
+      value columns = b.to(b.m.add(iota{i64, {5}, 0}, {}), {5, 5});
+      value kept = b.f(logical_not, std::vector{b.f(less, {a, columns})});
+      return b.f(where, {b.to(kept, s.type().dims), s, b.to(b.c(-inf), s.type().dims)});
+    };
+  };
+  EXPECT_TRUE(is_causal(compared(0, 0), 5));
+  EXPECT_FALSE(is_causal(compared(1, 0), 5));
+  EXPECT_FALSE(is_causal(compared(0, 1), 5));  // both ranges along the keys
+}
+
+// torch's older exporter: products of f16, softmax and values in f32.
+TEST(fuse_attention, scores_and_values_in_f32_of_halves) {
+  const auto exported = [](bool rounded) {
+    return [=](builder& b) {
+      value q = b.p("q", {2, 3, 5, 4}, f16), k = b.p("k", {2, 3, 7, 4}, f16), v = b.p("v", {2, 3, 7, 6}, f16);
+      value scores = as(b, b.m.add(dot{false, true, f16}, {q, k}), f32);
+      value y = product(b, softmaxed(b, b.f(add, scores, b.m.add_constant(mask_of(5, 7, 0, -inf)))), as(b, v, f32));
+      b.out({rounded ? as(b, y, f16) : y});
+    };
+  };
+  // A result in f32 stays as exact as it was; one that is rounded comes from an attention of halves.
+  for (const bool rounded : {false, true}) {
+    program p = fused(exported(rounded), 5e-3);
+    const attention* found = only<attention>(p.main());
+    EXPECT_TRUE(found->causal);
+    EXPECT_EQ(count<convert>(p.main()), rounded ? 0u : 3u) << p.str();
+  }
+}
+
 TEST(fuse_attention, heads_that_share_keys) {
   for (std::int64_t queries : {1, 3}) {
     program p = fused([=](builder& b) {  // Llama

@@ -313,6 +313,20 @@ TEST(formation, attention_takes_queries_and_keys_as_they_are_computed) {
   EXPECT_EQ(count<elementwise>(fusion), 2u) << fusion.str();
 }
 
+TEST(formation, many_queries_are_converted_once_before_attention) {
+  for (const auto& [queries, kernels] : {std::pair{64, 4u}, {4, 2u}}) {
+    formed f = form(
+        [queries](builder& b) {
+          const auto half = [&](const std::string& name, std::int64_t rows) {
+            return b.m.add(convert{element_type::f16}, {b.p(name, {1, 2, rows, 8})});
+          };
+          b.out({b.m.add(attention{.scale = 0.5}, {half("q", queries), half("k", 128), half("v", 128)})});
+        },
+        1e-2);
+    EXPECT_EQ(f.kernels.size(), kernels);
+  }
+}
+
 TEST(formation, several_results_of_one_operation) {
   auto f = form([](builder& b) {
     value x = b.p("x", {3, 9});

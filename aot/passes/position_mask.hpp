@@ -1,0 +1,19 @@
+// Recognizes masks that are computed from positions, as exporters write a causal mask: Trilu of ones, or a comparison
+// of two ranges, followed by selections and conversions. Used by attention_mask.
+#pragma once
+
+#include <optional>
+
+#include "ir/module.hpp"
+
+namespace kiln {
+
+// v[..., row, column] is `near` if column - row <= limit, and `far` otherwise, whatever the other indices are.
+struct position_mask {
+  dim limit;
+  double near, far;
+};
+
+std::optional<position_mask> find_position_mask(value v);
+
+}  // namespace kiln
