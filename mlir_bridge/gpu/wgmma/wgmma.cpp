@@ -9,14 +9,19 @@ namespace kiln::gpu {
 namespace {
 
 wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
+  std::map<std::int64_t, std::int64_t> image_tiles;
+  if (p.image)
+    for (std::int64_t rows : {64, 128, 256}) image_tiles[rows] = with_box(*p.image, rows).tiles();
   return {p.batch,
-          p.m,
+          p.image ? p.image->images * p.image->out_height * p.image->out_width : p.m,
           p.n,
           p.k,
-          storage_bits(p.a.memory.type) / 8,
+          p.a.parts > 1 ? 2 : storage_bits(p.a.memory.type) / 8,
           p.a.k_inner || p.a.rearrange,
           p.b.k_inner || p.b.rearrange,
-          epilogue_bytes(e, p)};
+          epilogue_bytes(e, p),
+          p.a.parts,
+          image_tiles};
 }
 
 bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
@@ -24,6 +29,7 @@ bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
   auto tile = choose_wgmma_tile(size_of(e, *problem), e.target, e.configuration);
   if (!tile) return false;
   rearrange_operands(e, *problem);
+  divide_image(e, *problem, tile->m);
   emit_wgmma(e, *problem, *tile);
   return true;
 }

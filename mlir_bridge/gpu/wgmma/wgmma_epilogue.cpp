@@ -49,7 +49,7 @@ class writer {
         sums_(sums),
         ev_(e),
         slabs_(make_slabs(e)) {
-    masks_rows_ = problem.m % (tile.m * tile.cluster_m) != 0;
+    masks_rows_ = problem.image || problem.m % (tile.m * tile.cluster_m) != 0;
     masks_columns_ = problem.n % (tile.n * tile.cluster_n) != 0;
     batch_ = code_.to_index(place.batch);
   }
@@ -88,6 +88,17 @@ class writer {
     return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column);
   }
 
+  // The row of the result that a row of the product is, inside the result, and whether there is one (null: yes).
+  std::pair<Value, Value> result_row(Value row) {
+    if (problem_.image) return problem_.result_row(row);
+    if (!masks_rows_) return {row, Value()};
+    return {code_.min(row, problem_.m - 1), code_.less(row, hopper_.number(problem_.m))};
+  }
+  std::int64_t result_rows() const {
+    return problem_.image ? problem_.image->images * problem_.image->out_height * problem_.image->out_width
+                          : problem_.m;
+  }
+
   position where(Value row, Value column, std::int64_t lanes) {
     position at = problem_.locate(batch_, code_.to_index(row));
     at.push_back({code_.to_index(column), lanes > 1 ? 1 : 0, {}, 0, problem_.n, lanes});
@@ -95,16 +106,16 @@ class writer {
   }
 
   void store_fragment(std::int64_t block, std::int64_t column, int half) {
-    Value row = row_of(block, half), first = column_of(column), sums = fragment(block, column, half);
+    const auto [row, exists] = result_row(row_of(block, half));
+    Value result = row, first = column_of(column), sums = fragment(block, column, half);
     const std::int64_t lanes = problem_.n % 2 ? 1 : 2;
     for (std::int64_t i = 0; i < 2; i += lanes) {
       Value at = code_.add(first, i);
-      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(),
-                          masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
+      Value inside = both(exists, masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
       auto store = [&] {
         evaluator ev(e_);
         ev.bind(e_.anchor_result(), lanes == 1 ? code_.lane(sums, i) : sums);
-        ev.store_outputs(where(row, at, lanes), lanes);
+        ev.store_outputs(where(result, at, lanes), lanes);
       };
       if (inside) code_.when(inside, store);
       else store();
@@ -113,8 +124,7 @@ class writer {
 
   // Inputs of the epilogue are read at positions inside the tensor, even for sums outside, which are not stored.
   void stage_fragment(std::int64_t block, std::int64_t column, std::int64_t c, int half) {
-    Value row = row_of(block, half), first = column_of(column + c);
-    if (masks_rows_) row = code_.min(row, problem_.m - 1);
+    Value row = result_row(row_of(block, half)).first, first = column_of(column + c);
     if (masks_columns_) first = code_.min(first, problem_.n - 2);
     ev_.bind(e_.anchor_result(), fragment(block, column + c, half));
     position at = where(row, first, 2);
@@ -138,20 +148,20 @@ class writer {
     Value pointer = e_.pointer(output);
     for (std::int64_t line = 0; line < rows; line += lines) {
       Value own = code_.add(first_line, line);
+      const auto found = result_row(code_.add(code_.add(place_.row, own), block * 64));
+      Value result = found.first;
       auto copy = [&] {
         Value from = byte_address(
             place_.shared, code_.add(code_.add(code_.mul(own, s.pitch), code_.mul(piece, store_bytes)), s.offset));
         Value data = code_.make<mlir::LLVM::LoadOp>(words, from, static_cast<unsigned>(store_bytes));
-        Value row = code_.to_index(code_.add(code_.add(place_.row, own), block * 64)),
+        Value row = code_.to_index(result),
               first = code_.to_index(code_.add(code_.add(place_.column, code_.mul(piece, elements)), column));
-        Value offset = code_.add(code_.mul(code_.add(code_.mul(batch_, problem_.m), row), problem_.n), first);
+        Value offset = code_.add(code_.mul(code_.add(code_.mul(batch_, result_rows()), row), problem_.n), first);
         code_.make<mlir::LLVM::StoreOp>(data, code_.address(pointer, offset, output.type),
                                         static_cast<unsigned>(store_bytes));
       };
-      Value row = code_.add(code_.add(place_.row, own), block * 64),
-            first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
-      Value inside = both(masks_rows_ ? code_.less(row, hopper_.number(problem_.m)) : Value(),
-                          masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
+      Value first = code_.add(code_.add(place_.column, code_.mul(piece, elements)), column);
+      Value inside = both(found.second, masks_columns_ ? code_.less(first, hopper_.number(problem_.n)) : Value());
       // Narrow slabs need fewer threads than there are.
       if (lines > rows) inside = both(inside, code_.less(own, hopper_.number(rows)));
       if (inside) code_.when(inside, copy);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "mlir_bridge/gpu/split_f32.hpp"
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
@@ -33,7 +34,8 @@ class wgmma_writer {
     shape_ = {tile.n,           tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner,
               problem.b.k_inner};
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
-    blocks_ = ceil_div(problem.k, k_elements_);
+    channel_blocks_ = problem.image ? ceil_div(problem.image->channels, k_elements_) : 1;
+    blocks_ = problem.image ? problem.image->taps() * channel_blocks_ : ceil_div(problem.k, k_elements_);
     tiles_m_ = ceil_div(problem.m, tile.m * tile.cluster_m);
     tiles_n_ = ceil_div(problem.n, tile.n * tile.cluster_n);
     tiles_ = tiles_m_ * tiles_n_ * problem.batch;
@@ -44,8 +46,9 @@ class wgmma_writer {
     workgroup group(e_, "wgmma", {clusters_ * t_.cluster(), 1, 1}, t_.threads());
     set_launch_attributes();
     // Arguments are added in this order: tensor map of A, tensor map of B, then those of the epilogue.
-    a_map_ = e_.tensor_map_address(p_.a.memory,
-                                   make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
+    a_map_ = e_.tensor_map_address(
+        p_.a.memory, p_.image ? make_image_map(p_)
+                              : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
     b_map_ = e_.tensor_map_address(p_.b.memory,
                                    make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
     stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
@@ -93,7 +96,7 @@ class wgmma_writer {
   }
 
  private:
-  bool limits_registers() const { return t_.consumers == 2 && t_.sums() > most_sums_without_limits; }
+  bool limits_registers() const { return t_.consumers == 2 && t_.registers() > most_sums_without_limits; }
 
   void set_launch_attributes() {
     auto text = [&](std::string_view s) { return code_.builder.getStringAttr(llvm::StringRef(s.data(), s.size())); };
@@ -178,14 +181,21 @@ class wgmma_writer {
         return each_block({outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
           cursor at{carried[0], carried[1]};
           hopper_.wait(empty(at.stage), at.parity);
-          hopper_.arrive_expecting(full(at.stage), t_.stage_bytes());
+          hopper_.arrive_expecting(full(at.stage), copied_bytes());
           Value memory = stage_address(at.stage), k = code_.mul(block, k_elements_);
-          copy(p_.a, a_map_, memory, place.row, k, place.batch, full(at.stage), t_.m, t_.cluster_n, rank_n_,
-               ((std::int64_t{1} << t_.cluster_n) - 1), code_.mul(rank_m_, t_.cluster_n));
+          if (p_.image) {
+            copy_image(memory, place, block, full(at.stage));
+            k = first_weight(block);
+          }
           std::int64_t column_mask = 0;
           for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
-          copy(p_.b, b_map_, code_.add(memory, t_.m * row_bytes), place.column, k, place.batch, full(at.stage), t_.n,
-               t_.cluster_m, rank_m_, column_mask, rank_n_);
+          for (std::int64_t part = 0; part < t_.parts && !p_.image; ++part)
+            copy(p_.a, a_map_, part_of_a(memory, part), place.row, k, matrix(p_.a, place.batch, part), full(at.stage),
+                 t_.m, t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
+                 code_.mul(rank_m_, t_.cluster_n));
+          for (std::int64_t part = 0; part < t_.parts; ++part)
+            copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part),
+                 full(at.stage), t_.n, t_.cluster_m, rank_m_, column_mask, rank_n_);
           cursor after = next(at);
           return values{after.stage, after.parity};
         });
@@ -195,12 +205,46 @@ class wgmma_writer {
     if (t_.splits > 1) hopper_.synchronize_cluster();
   }
 
+  // --- images: a block is a position of the window and 64 of the channels
+  std::int64_t copied_bytes() const {
+    if (!p_.image) return t_.stage_bytes();
+    return (p_.image->box_height * p_.image->box_width + t_.n) * row_bytes * t_.parts;
+  }
+  Value first_weight(Value block) {
+    Value tap = code_.div(block, channel_blocks_), first = code_.mul(code_.rem(block, channel_blocks_), k_elements_);
+    return code_.add(code_.mul(tap, p_.image->channels), first);
+  }
+  void copy_image(Value memory, const tile_place& place, Value block, Value barrier) {
+    const wgmma_image& i = *p_.image;
+    Value tap = code_.div(block, channel_blocks_), channel = code_.mul(code_.rem(block, channel_blocks_), k_elements_),
+          tile = code_.div(place.row, t_.m), above = code_.div(tile, i.tiles_x());
+    Value x = code_.mul(code_.rem(tile, i.tiles_x()), i.box_width),
+          y = code_.mul(code_.rem(above, i.tiles_y()), i.box_height), image = code_.div(above, i.tiles_y());
+    x = code_.sub(code_.add(x, code_.mul(code_.rem(tap, i.window_width), i.dilation_x)), i.pad_x);
+    y = code_.sub(code_.add(y, code_.mul(code_.div(tap, i.window_width), i.dilation_y)), i.pad_y);
+    for (std::int64_t part = 0; part < t_.parts; ++part) {
+      const values at{channel, x, y, matrix(p_.a, image, part)};
+      hopper_.copy_box(part_of_a(memory, part), a_map_, at, barrier, std::nullopt, Value());
+    }
+  }
+
+  // A stage holds all parts of A's block, then those of B's.
+  Value part_of_a(Value stage, std::int64_t part) { return code_.add(stage, part * t_.m * row_bytes); }
+  Value part_of_b(Value stage, std::int64_t part) {
+    return code_.add(stage, (t_.parts * t_.m + part * t_.n) * row_bytes);
+  }
+  // The number of a part's matrix in the tensor map.
+  Value matrix(const wgmma_operand& from, Value batch, std::int64_t part) {
+    if (t_.parts == 1) return batch;
+    return from.memory.dims()[0] > 1 ? code_.add(code_.mul(batch, t_.parts), part) : hopper_.number(part);
+  }
+
   // Copies our part of `rows` rows from `row` on to the `sharers` workgroups in `mask` << `shift`.
   void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier,
             std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
     auto box = [&](Value to, Value first_row) {
       values at = from.k_inner ? values{k, first_row} : values{first_row, k};
-      if (from.batch_pitch && p_.batch > 1) at.push_back(batch);
+      if (t_.parts > 1 || (from.batch_pitch && p_.batch > 1)) at.push_back(batch);
       hopper_.copy_box(to, map, at, barrier, sharers > 1 ? std::optional(mask) : std::nullopt, shift);
     };
     const std::int64_t own = rows / sharers;
@@ -216,10 +260,11 @@ class wgmma_writer {
     Value in_group = code_.rem(thread_, group_threads);
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
-      for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(v);
+      for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(t_.parts > 1 ? code_.number(v.getType(), 0) : v);
       carried = each_block(carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
+        if (t_.parts > 1) return add_parts(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
         Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
               b = code_.add(stage_address(at.stage), t_.m * row_bytes);
         values sums =
@@ -231,8 +276,11 @@ class wgmma_writer {
         result.insert(result.end(), sums.begin(), sums.end());
         return result;
       });
-      values sums = hopper_.finish(values(carried.begin() + 2, carried.end()));
-      release(carried[0], in_group, {});
+      values sums(carried.begin() + 2, carried.end());
+      if (t_.parts == 1) {
+        sums = hopper_.finish(sums);
+        release(carried[0], in_group, {});
+      }
       tile_place place = place_of(tile);
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
       Value row =
@@ -249,6 +297,23 @@ class wgmma_writer {
       emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared}, sums);
       return values{carried[0], carried[1]};
     });
+  }
+
+  // Multiplies the parts of a block and adds the result to the sums. The block has sums of its own, because the matrix
+  // unit rounds toward zero: what it adds up stays short, and the vector unit does the rest.
+  values add_parts(const cursor& at, Value warpgroup, Value in_group, const values& sums) {
+    Value memory = stage_address(at.stage), first_block = code_.mul(warpgroup, t_.row_blocks() * block_bytes);
+    values of_block = hopper_.undefined_sums(shape_);
+    for (std::size_t i = 0; i < part_products.size(); ++i)
+      of_block = hopper_.multiply_block(shape_, code_.add(part_of_a(memory, part_products[i].a), first_block),
+                                        part_of_b(memory, part_products[i].b), hopper_.number(i ? 1 : 0), of_block);
+    of_block = hopper_.finish(of_block);
+    cursor after = next(at);
+    release(after.stage, in_group, {});
+    values result{after.stage, after.parity};
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      result.push_back(code_.make<mlir::arith::AddFOp>(sums[i], of_block[i]));
+    return result;
   }
 
   // Returns the sums of all workgroups of the cluster for our n / splits columns. They are exchanged in the memory of
@@ -311,7 +376,7 @@ class wgmma_writer {
   const wgmma_tile& t_;
   hopper_code hopper_;
   wgmma_shape shape_;
-  std::int64_t k_elements_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
+  std::int64_t k_elements_, channel_blocks_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
   Value a_map_, b_map_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
   Value thread_, rank_, rank_m_, rank_n_, first_tile_, first_block_, end_block_;
 };

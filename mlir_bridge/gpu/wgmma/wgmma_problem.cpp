@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/gpu/split_f32.hpp"
 
 namespace kiln::gpu {
 
@@ -21,10 +22,11 @@ bool copies(const wgmma_operand& o) {
   return o.pitch * size % map_alignment == 0 && o.batch_pitch * size % map_alignment == 0;
 }
 
-// Returns true for f16 times f16, bf16 times bf16, and 8-bit integers of any signedness.
+// Returns true for f16 times f16, bf16 times bf16, f32 times f32, and 8-bit integers of any signedness.
 bool multiplies(element_type a, element_type b) {
   auto small = [](element_type t) { return t == element_type::i8 || t == element_type::u8; };
-  return (a == b && (a == element_type::f16 || a == element_type::bf16)) || (small(a) && small(b));
+  return (a == b && (a == element_type::f16 || a == element_type::bf16 || a == element_type::f32)) ||
+         (small(a) && small(b));
 }
 
 // Emits a stage that copies the operand to [rows, k] with k innermost and rows padded to whole 16 bytes.
@@ -52,8 +54,50 @@ wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std:
   return to;
 }
 
-// Returns true if the copy engine can read the operand, possibly after it is rearranged.
+// Emits a stage that computes an f32 operand and splits it into parts, with rows padded to whole 16 bytes.
+wgmma_operand split_copy(kernel_emitter& e, const wgmma_operand& from, std::int64_t batch) {
+  wgmma_operand to = from;
+  const std::int64_t piece = map_alignment / bytes_of(element_type::bf16), matrices = from.batch_pitch ? batch : 1,
+                     outer = from.k_inner ? from.rows : from.k, inner = from.k_inner ? from.k : from.rows;
+  to.pitch = (inner + piece - 1) / piece * piece;
+  to.batch_pitch = from.parts * outer * to.pitch;
+  const bool prepare = e.only_parameters(from.source);
+  to.memory = e.add_scratch(element_type::bf16, {matrices, from.parts, outer, to.pitch}, prepare);
+  const std::int64_t lanes = inner % piece ? 1 : piece;
+  std::vector<std::int64_t> leading = kernel_emitter::dims(from.source);
+  leading.pop_back();
+  code_builder& code = e.code;
+  e.parallel(
+      "split", {matrices * outer, inner / lanes}, 8 * lanes,
+      [&](std::span<const Value> at) {
+        Value column = code.mul(at[1], lanes);
+        position where;
+        for (Value index : code.delinearize(at[0], leading)) where.push_back({index, 0, {}});
+        where.push_back({column, lanes > 1 ? 1 : 0, {}, 0, inner, lanes});
+        evaluator ev(e);
+        const auto parts = split_f32(code, ev.at(from.source, where, lanes));
+        Value matrix = code.div(at[0], outer), row = code.rem(at[0], outer),
+              first = code.add(code.add(code.mul(matrix, to.batch_pitch), code.mul(row, to.pitch)), column);
+        for (std::int64_t part = 0; part < from.parts; ++part)
+          code.make<mlir::LLVM::StoreOp>(
+              parts[static_cast<std::size_t>(part)],
+              code.address(e.pointer(to.memory), code.add(first, part * outer * to.pitch), element_type::bf16),
+              static_cast<unsigned>(2 * lanes));
+      },
+      prepare);
+  return to;
+}
+
+// Returns the buffer that holds v. f32 need not be in memory, because it is split first.
+std::optional<buffer> readable(const kernel_emitter& e, value v) {
+  if (v.type().type == element_type::f32 && e.anchor_result().type().type == element_type::f32) return buffer{};
+  return e.in_memory(v);
+}
+
+// Returns true if the copy engine can read the operand, possibly after it is rearranged or split.
 bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
+  o.source = v;
+  if (o.memory.type == element_type::f32) return o.parts = f32_parts, true;
   if (copies(o) && (o.k_inner || !is_integer(o.memory.type))) return true;
   o.rearrange = is_integer(o.memory.type) && e.only_parameters(v);
   return o.rearrange;
@@ -75,7 +119,13 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
   map.dims = {from.k_inner ? from.k : from.rows, from.k_inner ? from.rows : from.k};
   map.strides = {from.pitch * size};
   map.box = {box_row_bytes / size, box_rows};
-  if (from.batch_pitch && batch > 1) {
+  if (from.parts > 1) {
+    // The parts of a matrix, and those of the next one.
+    const std::int64_t outer = from.k_inner ? from.rows : from.k;
+    map.dims.push_back(from.memory.dims()[0] * from.parts);
+    map.strides.push_back(outer * from.pitch * size);
+    map.box.push_back(1);
+  } else if (from.batch_pitch && batch > 1) {
     map.dims.push_back(batch);
     map.strides.push_back(from.batch_pitch * size);
     map.box.push_back(1);
@@ -88,7 +138,7 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
 std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
-  auto a_memory = e.in_memory(a), b_memory = e.in_memory(b);
+  auto a_memory = readable(e, a), b_memory = readable(e, b);
   if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
     return std::nullopt;
   auto result = kernel_emitter::dims(e.anchor_result());
@@ -110,6 +160,78 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
   return p;
 }
 
+tensor_map make_image_map(const wgmma_problem& problem) {
+  const wgmma_image& i = *problem.image;
+  const std::int64_t size = bytes_of(problem.a.memory.type), matrices = i.images * problem.a.parts;
+  tensor_map map;
+  map.type = problem.a.memory.type;
+  map.dims = {i.channels, i.width, i.height, matrices};
+  map.strides = {problem.a.pitch * size, i.width * problem.a.pitch * size, i.height * i.width * problem.a.pitch * size};
+  map.box = {box_row_bytes / size, i.box_width, i.box_height, 1};
+  map.swizzle_bytes = 128;
+  map.l2_promotion_bytes = 256;
+  return map;
+}
+
+wgmma_image with_box(const wgmma_image& image, std::int64_t rows) {
+  wgmma_image best = image;
+  for (std::int64_t width = std::min(rows, image.out_width); width > 0; --width) {
+    wgmma_image next = image;
+    next.box_width = width, next.box_height = std::min(rows / width, image.out_height);
+    if (best.box_width == 0 || next.tiles() < best.tiles()) best = next;
+  }
+  return best;
+}
+
+void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows) {
+  if (!problem.image) return;
+  const wgmma_image image = with_box(*problem.image, rows);
+  problem.image = image;
+  problem.m = image.tiles() * rows;
+  problem.result_row = [&e, image, rows](Value row) {
+    code_builder& code = e.code;
+    const std::vector<std::int64_t> tiles{image.images, image.tiles_y(), image.tiles_x()};
+    Value inside = code.rem(row, rows), tile = code.div(row, rows);
+    Value tile_x = code.rem(tile, tiles[2]), above = code.div(tile, tiles[2]), tile_y = code.rem(above, tiles[1]),
+          number = code.div(above, tiles[1]);
+    Value y = code.add(code.mul(tile_y, image.box_height), code.div(inside, image.box_width)),
+          x = code.add(code.mul(tile_x, image.box_width), code.rem(inside, image.box_width));
+    const auto limit = [&](std::int64_t n) { return code.integer(row.getType(), n); };
+    Value exists = code.less(inside, limit(image.box_height * image.box_width));
+    if (image.out_height % image.box_height)
+      exists = code.make<mlir::arith::AndIOp>(exists, code.less(y, limit(image.out_height)));
+    if (image.out_width % image.box_width)
+      exists = code.make<mlir::arith::AndIOp>(exists, code.less(x, limit(image.out_width)));
+    y = code.min(y, image.out_height - 1), x = code.min(x, image.out_width - 1);
+    Value result = code.add(code.mul(code.add(code.mul(number, image.out_height), y), image.out_width), x);
+    return std::pair{code.min(result, image.images * image.out_height * image.out_width - 1), exists};
+  };
+}
+
+namespace {
+
+std::optional<wgmma_image> find_image(const convolution& op, const std::vector<std::int64_t>& image,
+                                      const std::vector<std::int64_t>& window, const std::vector<std::int64_t>& out) {
+  // At most a quarter of the products may be with the zeros that fill blocks of channels.
+  constexpr std::int64_t block = 64;
+  const std::int64_t channels = image.back(), blocks = (channels + block - 1) / block;
+  if (image.size() != 4 || channels * 4 < blocks * block * 3) return std::nullopt;
+  return wgmma_image{image[0],
+                     image[1],
+                     image[2],
+                     channels,
+                     out[1],
+                     out[2],
+                     window[0],
+                     window[1],
+                     op.dilations.at(0),
+                     op.dilations.at(1),
+                     op.pads_begin.at(0),
+                     op.pads_begin.at(1)};
+}
+
+}  // namespace
+
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
   const convolution& op = *e.anchor()->op().get_if<convolution>();
   const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
@@ -120,15 +242,31 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
   const std::size_t spatial = window.size() - 2;
   const bool one_by_one = std::all_of(window.begin(), window.begin() + static_cast<std::ptrdiff_t>(spatial),
                                       [](std::int64_t v) { return v == 1; });
-  if (op.layout != tensor_layout::channels_last || op.groups != 1 || !one_by_one || !ones(op.strides, 1) ||
-      !ones(op.pads_begin, 0) || !ones(op.pads_end, 0))
-    return std::nullopt;
-  auto a_memory = e.in_memory(image), b_memory = e.in_memory(weights);
+  if (op.layout != tensor_layout::channels_last || op.groups != 1 || !ones(op.strides, 1)) return std::nullopt;
+  const bool plain = one_by_one && ones(op.pads_begin, 0) && ones(op.pads_end, 0);
+  auto a_memory = readable(e, image), b_memory = readable(e, weights);
   if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
     return std::nullopt;
   auto result = kernel_emitter::dims(e.anchor_result());
   std::vector<std::int64_t> row_dims(result.begin(), result.end() - 1);
   wgmma_problem p;
+  if (!plain) {
+    const std::vector<std::int64_t> image_dims = kernel_emitter::dims(image);
+    if (is_integer(a_memory->type) || !(p.image = find_image(op, image_dims, window, result))) return std::nullopt;
+    if (result.back() < 1 || p.image->images * p.image->out_height * p.image->out_width < 1) return std::nullopt;
+    p.n = result.back(), p.k = p.image->taps() * ((p.image->channels + 63) / 64 * 64);
+    const std::int64_t pixels = p.image->height * p.image->width, channels = p.image->channels;
+    p.a = {*a_memory, pixels, channels, true, channels, pixels * channels};
+    p.b = {*b_memory, p.n, p.image->taps() * channels, false, p.n, 0};
+    if (!make_copyable(e, p.a, image) || !make_copyable(e, p.b, weights)) return std::nullopt;
+    p.batch = 1;
+    p.locate = [&e, row_dims](Value, Value row) {
+      position where;
+      for (Value index : e.code.delinearize(row, row_dims)) where.push_back(at(index));
+      return where;
+    };
+    return p;
+  }
   p.m = std::accumulate(row_dims.begin(), row_dims.end(), std::int64_t{1}, std::multiplies<>());
   p.n = result.back(), p.k = window[spatial];
   if (p.m < 1 || p.n < 1 || p.k < 1) return std::nullopt;
@@ -144,8 +282,10 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
 }
 
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem) {
-  if (problem.a.rearrange) problem.a = transposed_copy(e, problem.a, problem.batch);
-  if (problem.b.rearrange) problem.b = transposed_copy(e, problem.b, problem.batch);
+  for (wgmma_operand* o : {&problem.a, &problem.b}) {
+    if (o->rearrange) *o = transposed_copy(e, *o, problem.batch);
+    if (o->parts > 1) *o = split_copy(e, *o, problem.image ? problem.image->images : problem.batch);
+  }
 }
 
 }  // namespace kiln::gpu

@@ -1,6 +1,6 @@
 // Matrix products whose operands have a layout that the tensor copy engine can read: A is [batch, m, k] or [batch, k,
-// m], B is [batch, n, k] or [batch, k, n], with rows of a multiple of 16 bytes. Internal to mlir_bridge/gpu; plain
-// data.
+// m], B is [batch, n, k] or [batch, k, n], with rows of a multiple of 16 bytes. f32 operands are first split into parts
+// of bf16 (gpu/split_f32.hpp). Internal to mlir_bridge/gpu; plain data.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,25 @@ struct wgmma_operand {
   std::int64_t batch_pitch = 0;
   // The operand (an 8-bit constant) is first copied to whole rows with k innermost.
   bool rearrange = false;
+  // f32 is split into so many matrices of bf16, one after the other.
+  std::int64_t parts = 1;
+  value source = {};
+};
+
+// A is an image [images, height, width, channels], the product is its convolution with stride 1. The copy engine reads,
+// for each position of the window, the box of pixels that the tile's results meet there; it gives zeros beyond the
+// image.
+struct wgmma_image {
+  std::int64_t images, height, width, channels;
+  std::int64_t out_height, out_width;
+  std::int64_t window_height, window_width, dilation_y, dilation_x, pad_y, pad_x;
+  // Results of a tile: at most as many as it has rows.
+  std::int64_t box_height = 0, box_width = 0;
+
+  std::int64_t taps() const { return window_height * window_width; }
+  std::int64_t tiles_y() const { return (out_height + box_height - 1) / box_height; }
+  std::int64_t tiles_x() const { return (out_width + box_width - 1) / box_width; }
+  std::int64_t tiles() const { return images * tiles_y() * tiles_x(); }
 };
 
 struct wgmma_problem {
@@ -30,7 +49,16 @@ struct wgmma_problem {
   wgmma_operand a, b;
   // Returns the position in the result without its last axis, which is n.
   std::function<position(Value batch, Value row)> locate;
+  // With an image, m counts the rows of all tiles. `result_row` (of an i32) returns the number of the result that a row
+  // computes, and whether there is one; the number is inside the result in any case.
+  std::optional<wgmma_image> image = {};
+  std::function<std::pair<Value, Value>(Value row)> result_row = {};
 };
+
+// Returns the image with the box for tiles of `rows` rows that needs the fewest tiles.
+wgmma_image with_box(const wgmma_image& image, std::int64_t rows);
+// Makes the problem one of tiles of `rows` rows of its image.
+void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows);
 
 // Returns the descriptor of boxes of 128 bytes of the inner dimension by `box_rows` of the next one.
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows);
@@ -38,7 +66,8 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
 // Returns the fusion's anchor as such a product; nullopt if an operand is computed or has another layout. 8-bit
 // operands must have k innermost.
 std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e);
-// For 1x1 convolutions with channels last.
+tensor_map make_image_map(const wgmma_problem& problem);
+// For convolutions with channels last: 1x1, or any window with stride 1 over two axes.
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e);
 // Emits the stages that rearrange operands, and makes the problem read their results.
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem);

@@ -1,5 +1,7 @@
 #include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
 
+#include "mlir_bridge/gpu/split_f32.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,10 +18,15 @@ constexpr std::int64_t barrier_bytes = 256;
 // Registers of a consumer thread besides its sums.
 constexpr std::int64_t epilogue_registers = 40;
 constexpr std::int64_t most_stages = 8;
+constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
 
 std::int64_t blocks_of(const wgmma_size& size) { return ceil_div(size.k * size.element_bytes, 128); }
+std::int64_t tiles_along_m(const wgmma_tile& tile, const wgmma_size& size) {
+  const auto of_image = size.image_tiles.find(tile.m);
+  return of_image == size.image_tiles.end() ? ceil_div(size.m, tile.m * tile.cluster_m) : of_image->second;
+}
 std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
-  return ceil_div(size.m, tile.m * tile.cluster_m) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
+  return tiles_along_m(tile, size) * ceil_div(size.n, tile.n * tile.cluster_n) * size.batch;
 }
 
 // Returns true if the tile can be split along k: there is a tile for each cluster and work for each of its workgroups,
@@ -41,8 +48,9 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
-  const double block =
-      of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * (tile.cluster() > 1 ? shared_stalls : stalls);
+  const double products = tile.parts > 1 ? static_cast<double>(part_products.size()) : 1;
+  const double block = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
+                                      (tile.cluster() > 1 ? shared_stalls : stalls);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
   return launch + waves * blocks * block + waves * of_tile + (tile.splits > 1 ? of_split : 0);
 }
@@ -77,13 +85,15 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
+  if (!size.image_tiles.empty() && (tile.cluster_m * tile.cluster_n > 1 || !size.image_tiles.contains(tile.m)))
+    return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
   // With two consumers, they can take registers from the producer warpgroup (wgmma_kernel.cpp). Otherwise all threads
   // have the same number.
   const std::int64_t registers =
       tile.consumers == 2 ? 232
                           : std::min<std::int64_t>(target.gpu.registers, target.gpu.register_file / tile.threads());
-  if (tile.sums() + epilogue_registers > registers) return false;
+  if (tile.registers() + epilogue_registers > registers) return false;
   return shared_bytes(tile, size) <= target.gpu.lds_bytes;
 }
 
@@ -91,8 +101,12 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
   std::vector<wgmma_tile> result;
   for (const tile_row& row : tile_rows)
     for (const auto& cluster : clusters) {
-      wgmma_tile tile{
-          .m = row.m, .n = row.n, .consumers = row.consumers, .cluster_m = cluster[0], .cluster_n = cluster[1]};
+      wgmma_tile tile{.m = row.m,
+                      .n = row.n,
+                      .consumers = row.consumers,
+                      .cluster_m = cluster[0],
+                      .cluster_n = cluster[1],
+                      .parts = size.parts};
       fill_stages(tile, size, target);
       // Skip clusters that are not fully used: workgroups without a tile would only help to copy.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
@@ -100,7 +114,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
     }
   for (const tile_row& row : tile_rows)
     for (std::int64_t splits : {2, 4, 8}) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .splits = splits};
+      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .splits = splits, .parts = size.parts};
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
     }
@@ -128,11 +142,18 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   // A configuration that has a tile but not "wgmma" belongs to another generator.
   if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
   auto all = wgmma_candidates(size, target);
-  std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > 1; });
+  // f32 takes so long that a division of k is worth its exchange of sums.
+  std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > (tile.parts > 1 ? tile.splits : 1); });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup per compute unit.
   const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
+  // Images that do not fill the device are better divided into smaller tiles.
+  if (wanted < 0 && !size.image_tiles.empty() &&
+      tiles_of(*best, size) * best->splits * 4 < target.gpu.compute_units * 3)
+    return std::nullopt;
+  // The vector unit does small f32 products before their operands are split.
+  if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;
   if (wanted < 0 &&
       (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units))
     return std::nullopt;

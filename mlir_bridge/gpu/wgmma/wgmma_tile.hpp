@@ -2,6 +2,7 @@
 // Plain data, and its choice by resource limits and estimated cycles. Internal to mlir_bridge/gpu.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -26,13 +27,17 @@ struct wgmma_tile {
   std::int64_t group = 8;
   // Waits end with an error instead of hanging; used when a kernel is tried.
   bool bounded = false;
+  // Matrices that each operand consists of (f32: 3), all of which are in a stage.
+  std::int64_t parts = 1;
 
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
   // Registers that the sums take in a consumer thread.
   std::int64_t sums() const { return row_blocks() * n / 2; }
-  std::int64_t stage_bytes() const { return (m + n) * 128; }
+  // With parts, each block has sums of its own, too.
+  std::int64_t registers() const { return parts > 1 ? 2 * sums() : sums(); }
+  std::int64_t stage_bytes() const { return (m + n) * 128 * parts; }
 };
 
 // The properties of a product that the choice depends on.
@@ -42,6 +47,9 @@ struct wgmma_size {
   bool a_k_inner = true, b_k_inner = true;
   // Shared memory of one consumer warp.
   std::int64_t epilogue_bytes = 0;
+  std::int64_t parts = 1;
+  // For images: rows of a tile → tiles along m. Empty for other products.
+  std::map<std::int64_t, std::int64_t> image_tiles = {};
 };
 
 // Returns how many clusters run at the same time, with one workgroup per compute unit.

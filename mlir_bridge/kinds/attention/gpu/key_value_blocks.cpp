@@ -37,23 +37,27 @@ key_value_blocks::key_value_blocks(kernel_emitter& e, const attention_problem& p
 
 std::int64_t key_value_blocks::shared_bytes(const attention_problem& problem, const lane_layout& lanes,
                                             std::int64_t key_block) {
-  return key_block * row_chunks(whole_groups(problem.n.depth, lanes) / chunk) * chunk_bytes +
-         whole_groups(problem.n.value_depth, lanes) * (key_block / chunk) * chunk_bytes;
+  return parts_of(problem.query.type().type) *
+         (key_block * row_chunks(whole_groups(problem.n.depth, lanes) / chunk) * chunk_bytes +
+          whole_groups(problem.n.value_depth, lanes) * (key_block / chunk) * chunk_bytes);
 }
 
 std::int64_t key_value_blocks::fetched_registers() const {
-  return rounds(key_pieces()) * 4 + rounds(value_pieces()) * chunk * 4;
+  const std::int64_t of_chunk = type_ == element_type::f32 ? chunk : 4;
+  return rounds(key_pieces()) * of_chunk + rounds(value_pieces()) * chunk * of_chunk;
 }
 
 void key_value_blocks::allocate() {
-  keys_ = group_.lds(key_block_ * key_pitch_ * chunk_bytes, 128);
-  values_ = group_.lds(value_depth_ * (key_block_ / chunk) * chunk_bytes, 128);
+  keys_ = group_.lds(parts_of(type_) * key_bytes(), 128);
+  values_ = group_.lds(parts_of(type_) * value_bytes(), 128);
 }
 
 Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside) {
   evaluator ev(e);
-  Value stored =
-      reinterpret(e.code, e.code.to_storage(ev.at(tensor, where, chunk), tensor.type().type), chunk_type(e.code));
+  Value elements = ev.at(tensor, where, chunk);
+  if (tensor.type().type == element_type::f32)
+    return inside ? e.code.select(inside, elements, e.code.number(elements.getType(), 0)) : elements;
+  Value stored = reinterpret(e.code, e.code.to_storage(elements, tensor.type().type), chunk_type(e.code));
   return inside ? e.code.select(inside, stored, e.code.integer(chunk_type(e.code), 0)) : stored;
 }
 
@@ -64,9 +68,24 @@ values transposed(code_builder& code, std::span<const Value> chunks, element_typ
   for (std::int64_t column = 0; column < chunk; ++column) {
     values elements;
     for (Value row : rows) elements.push_back(code.lane(row, column));
-    result.push_back(reinterpret(code, code.from_lanes(elements), chunk_type(code)));
+    Value v = code.from_lanes(elements);
+    result.push_back(type == element_type::f32 ? v : reinterpret(code, v, chunk_type(code)));
   }
   return result;
+}
+
+values part_chunks(code_builder& code, Value chunk) {
+  if (!code_builder::scalar_of(chunk).isF32()) return {chunk};
+  values result;
+  for (Value part : split_f32(code, chunk)) result.push_back(reinterpret(code, part, chunk_type(code)));
+  return result;
+}
+
+void key_value_blocks::store_parts(Value memory, std::int64_t part_bytes, Value place, Value chunk) {
+  Value address = byte_address(code_, memory, code_.mul(place, chunk_bytes));
+  const values parts = part_chunks(code_, chunk);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    store_chunk(code_, byte_address(code_, address, static_cast<std::int64_t>(i) * part_bytes), parts[i]);
 }
 
 key_value_blocks::piece key_value_blocks::piece_of_round(std::int64_t round, std::int64_t pieces) {
@@ -116,10 +135,7 @@ void key_value_blocks::store() {
     piece here = piece_of_round(i, key_pieces());
     Value row = code_.div(here.number, key_pitch_), column = code_.rem(here.number, key_pitch_);
     Value place = code_.add(code_.mul(row, key_pitch_), bit_xor(code_, column, swizzle(code_, row, key_pitch_)));
-    when_used(here, [&] {
-      store_chunk(code_, byte_address(code_, keys_, code_.mul(place, chunk_bytes)),
-                  fetched_keys_[static_cast<std::size_t>(i)]);
-    });
+    when_used(here, [&] { store_parts(keys_, key_bytes(), place, fetched_keys_[static_cast<std::size_t>(i)]); });
   }
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
     piece here = piece_of_round(i, value_pieces());
@@ -134,29 +150,30 @@ void key_value_blocks::store() {
         Value row = code_.add(base, lanes_.key(0, d));
         Value place = code_.add(code_.mul(row, key_block_ / chunk),
                                 bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));
-        store_chunk(code_, byte_address(code_, values_, code_.mul(place, chunk_bytes)),
-                    of_depths[static_cast<std::size_t>(d)]);
+        store_parts(values_, value_bytes(), place, of_depths[static_cast<std::size_t>(d)]);
       }
     });
   }
 }
 
-fragment key_value_blocks::read(Value memory, const factor_map& map, std::int64_t first, std::int64_t pitch,
-                                std::int64_t g) {
+std::vector<fragment> key_value_blocks::read(Value memory, std::int64_t part_bytes, const factor_map& map,
+                                             std::int64_t first, std::int64_t pitch, std::int64_t g) {
   Value row = code_.rem(code_.div(group_.lane(), map.row_divisor), map.row_modulus);
   Value swizzled = swizzle(code_, row, pitch);
-  fragment f;
+  std::vector<fragment> result(static_cast<std::size_t>(parts_of(type_)));
   for (std::int64_t part = 0; part < map.parts; ++part)
     for (std::int64_t c = 0; c < (map.whole_row ? map.chunks : 1); ++c) {
       Value number =
           map.whole_row ? code_.constant(g * map.chunks + c)
                         : code_.add(code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks), g * map.chunks);
       Value place = code_.add(code_.mul(row, pitch), bit_xor(code_, number, swizzled));
-      f.chunks.push_back(
-          load_chunk(code_, byte_address(code_, byte_address(code_, memory, code_.mul(place, chunk_bytes)),
-                                         (first + part * map.part_rows) * pitch * chunk_bytes)));
+      Value address = byte_address(code_, memory, code_.mul(place, chunk_bytes));
+      for (std::size_t i = 0; i < result.size(); ++i)
+        result[i].chunks.push_back(load_chunk(code_, byte_address(code_, address,
+                                                                  (first + part * map.part_rows) * pitch * chunk_bytes +
+                                                                      static_cast<std::int64_t>(i) * part_bytes)));
     }
-  return f;
+  return result;
 }
 
 }  // namespace kiln::gpu

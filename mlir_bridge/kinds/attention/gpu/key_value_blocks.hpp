@@ -1,17 +1,22 @@
 // Blocks of keys and values on their way from global memory through registers to shared memory, and from there to the
 // matrix instructions: keys as they are, values transposed, so that both products read chunks of 8 along what they sum.
-// Internal to mlir_bridge/gpu.
+// f32 is stored as three parts of bf16 (gpu/split_f32.hpp). Internal to mlir_bridge/gpu.
 #pragma once
 
+#include "mlir_bridge/gpu/split_f32.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/lane_layout.hpp"
 
 namespace kiln::gpu {
 
-// 8 elements of a tensor of 16-bit elements as a chunk; zero where `inside` (may be null) does not hold.
+// 8 elements of a tensor of 16-bit elements as a chunk, or of an f32 tensor as a vector; zero where `inside` (may be
+// null) does not hold.
 Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside);
-// 8 chunks of 8 elements, rows and columns exchanged.
+// 8 results of chunk_of, rows and columns exchanged.
 values transposed(code_builder& code, std::span<const Value> chunks, element_type type);
+// How many chunks the matrix instructions need for 8 elements of the type, and those chunks.
+constexpr std::int64_t parts_of(element_type type) { return type == element_type::f32 ? f32_parts : 1; }
+values part_chunks(code_builder& code, Value chunk);
 
 class key_value_blocks {
  public:
@@ -36,12 +41,12 @@ class key_value_blocks {
   void store();
 
   // Fragments of `map` out of shared memory: keys [first, first + one tile), depths of group g; depths [first, ...),
-  // keys of group g.
-  fragment keys(const factor_map& map, std::int64_t first, std::int64_t g) {
-    return read(keys_, map, first, key_pitch_, g);
+  // keys of group g. One fragment for each part.
+  std::vector<fragment> keys(const factor_map& map, std::int64_t first, std::int64_t g) {
+    return read(keys_, key_bytes(), map, first, key_pitch_, g);
   }
-  fragment depths(const factor_map& map, std::int64_t first, std::int64_t g) {
-    return read(values_, map, first, key_block_ / lane_layout::chunk, g);
+  std::vector<fragment> depths(const factor_map& map, std::int64_t first, std::int64_t g) {
+    return read(values_, value_bytes(), map, first, key_block_ / lane_layout::chunk, g);
   }
 
  private:
@@ -55,7 +60,12 @@ class key_value_blocks {
   }  // of all threads
   piece piece_of_round(std::int64_t round, std::int64_t pieces);
   void when_used(const piece& here, const std::function<void()>& body);
-  fragment read(Value memory, const factor_map& map, std::int64_t first, std::int64_t pitch, std::int64_t g);
+  // Bytes of one part of the keys and of the values.
+  std::int64_t key_bytes() const { return key_pieces() * 16; }
+  std::int64_t value_bytes() const { return value_depth_ * (key_block_ / lane_layout::chunk) * 16; }
+  void store_parts(Value memory, std::int64_t part_bytes, Value place, Value chunk);
+  std::vector<fragment> read(Value memory, std::int64_t part_bytes, const factor_map& map, std::int64_t first,
+                             std::int64_t pitch, std::int64_t g);
 
   kernel_emitter& e_;
   code_builder& code_;

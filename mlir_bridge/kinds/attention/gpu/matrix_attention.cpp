@@ -1,5 +1,6 @@
 // Attention with matrix instructions. Scores, weights and results stay in registers; keys and values are staged in
-// shared memory.
+// shared memory. f32 numbers are multiplied as sums of bf16 parts (gpu/split_f32.hpp), with new sums for each block of
+// keys, because matrix units round long sums toward zero.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -25,19 +26,32 @@ struct matrix_attention_shape {
   // Keys that are in shared memory at a time.
   std::int64_t keys = 64;
   std::int64_t key_parts = 1;
+  // Queries are read again from shared memory for each block, because registers do not hold them.
+  bool stored_queries = false;
 };
+
+std::int64_t query_chunks(const attention_problem& p, const lane_layout& lanes) {
+  return ceil_div(p.n.depth, lanes.group_keys) * lanes.row_parts * parts_of(p.query.type().type);
+}
+
+// The type that matrix instructions multiply.
+element_type factor_of(const kernel_emitter& e, element_type type) {
+  return type == element_type::f32 && e.target.family == target_family::nvidia ? element_type::bf16 : type;
+}
 
 // Returns nullopt if matrix instructions cannot be used.
 std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p,
                                                    const kernel_configuration& configuration) {
   const element_type type = p.query.type().type;
   if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
-  const matrix_instruction* unit = attention_instruction(e, type);
+  const matrix_instruction* unit = attention_instruction(e, factor_of(e, type));
   if (!unit) return std::nullopt;
   const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
   matrix_attention_shape shape;
-  // Use fewer keys if every lane holds the weights of all lane groups.
-  shape.keys = lanes.whole_row ? 32 : 64;
+  // Use fewer keys if every lane holds the weights of all lane groups, or if f32 needs the registers.
+  const std::int64_t wide = type == element_type::f32 ? 64 : 128;
+  const bool few_registers = e.target.family == target_family::nvidia && p.n.depth > wide;
+  shape.keys = lanes.whole_row || few_registers ? 32 : 64;
   if (key_value_blocks::shared_bytes(p, lanes, shape.keys) > e.target.gpu.lds_bytes) return std::nullopt;
   // The sums of the result and the queries of a wave stay in registers.
   if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
@@ -50,6 +64,12 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
       key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes)
     shape.keys = keys;
+  constexpr std::int64_t most_query_chunks = 12;
+  if (e.target.family == target_family::nvidia &&
+      choose(configuration, "stored_queries", query_chunks(p, lanes) > most_query_chunks ? 1 : 0) == 1)
+    shape.stored_queries = key_value_blocks::shared_bytes(p, lanes, shape.keys) +
+                               shape.waves * e.target.gpu.wave * query_chunks(p, lanes) * chunk_bytes <=
+                           e.target.gpu.lds_bytes;
   const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
   if (!p.is_open()) shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
   return shape;
@@ -83,8 +103,9 @@ class matrix_attention {
         unit(instruction),
         type(p.query.type().type),
         lanes(layout),
-        product(e, unit, {type, element_type::f32}),
+        product(e, unit, {unit.factor, element_type::f32}),
         key_block(shape.keys),
+        stored_queries(shape.stored_queries),
         tiles(ceil_div(p.all_rows, shape.waves * lanes.row_tile)),
         split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
                                   : std::nullopt),
@@ -163,15 +184,38 @@ class matrix_attention {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     // Number of chunks.
     const std::int64_t of_group = lanes.group_keys / chunk;
+    if (stored_queries) query_memory = group.lds(group.threads() * query_chunks(p, lanes) * chunk_bytes, 128);
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
-      fragment f;
+      std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
       for (std::int64_t part = 0; part < parts(); ++part)
         for (std::int64_t c = 0; c < (map.whole_row ? of_group : 1); ++c) {
           Value at_chunk = map.whole_row ? code.constant(g * of_group + c) : code.add(lane_group, g * of_group);
-          f.chunks.push_back(query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
+          const values chunks = part_chunks(code, query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
+          for (std::size_t i = 0; i < chunks.size(); ++i) of_parts[i].chunks.push_back(chunks[i]);
         }
-      queries.push_back(std::move(f));
+      if (!stored_queries) {
+        queries.push_back(std::move(of_parts));
+        continue;
+      }
+      std::int64_t number = g * parts() * parts_of(type);
+      for (const fragment& f : of_parts)
+        for (Value v : f.chunks) store_chunk(code, stored_query(number++), v);
     }
+  }
+
+  // Each thread reads only what it has stored itself.
+  Value stored_query(std::int64_t number) {
+    Value own = byte_address(code, query_memory, code.mul(group.thread(), chunk_bytes));
+    return byte_address(code, own, number * group.threads() * chunk_bytes);
+  }
+
+  std::vector<fragment> queries_of(std::int64_t g) {
+    if (!stored_queries) return queries[static_cast<std::size_t>(g)];
+    std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
+    std::int64_t number = g * parts() * parts_of(type);
+    for (fragment& f : of_parts)
+      for (std::int64_t part = 0; part < parts(); ++part) f.chunks.push_back(load_chunk(code, stored_query(number++)));
+    return of_parts;
   }
 
   Value query_chunk(Value row, Value number) {
@@ -188,6 +232,46 @@ class matrix_attention {
     }
   }
 
+  // Adds the products of parts: those of the largest parts to `sums`, the others, which are small, to `small`.
+  void multiply(const std::vector<fragment>& rows_side, const std::vector<fragment>& other, std::span<Value> sums,
+                std::span<Value> small) {
+    if (rows_side.size() == 1) return multiply(rows_side[0], other[0], sums);
+    for (const part_product& pair : part_products)
+      multiply(rows_side[static_cast<std::size_t>(pair.a)], other[static_cast<std::size_t>(pair.b)],
+               pair.a + pair.b == 0 ? sums : small);
+  }
+
+  void add_to(std::span<Value> sums, std::span<const Value> others) {
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = code.make<arith::AddFOp>(sums[i], others[i]);
+  }
+
+  // Adds weights * values to the result.
+  void add_values(const std::vector<std::vector<fragment>>& weights, std::span<Value> result) {
+    const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
+    const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
+    const std::int64_t tile_count = result_groups() * lanes.tiles_of_group;
+    if (type != element_type::f32) {
+      for (std::int64_t g = 0; g < key_groups(); ++g)
+        for (std::int64_t t = 0; t < tile_count; ++t)
+          multiply(weights[static_cast<std::size_t>(g)][0], blocks.depths(map, t * lanes.key_tile, g)[0],
+                   result.subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+      return;
+    }
+    // Tiles whose products do not depend on each other.
+    constexpr std::int64_t together = 4;
+    for (std::int64_t first = 0; first < tile_count; first += together) {
+      const std::int64_t count = std::min(together, tile_count - first);
+      values sums = product.zeros(count), small = product.zeros(count);
+      for (std::int64_t g = 0; g < key_groups(); ++g)
+        for (std::int64_t t = 0; t < count; ++t)
+          multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, (first + t) * lanes.key_tile, g),
+                   std::span(sums).subspan(static_cast<std::size_t>(t) * per_tile, per_tile),
+                   std::span(small).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+      add_to(sums, small);
+      add_to(result.subspan(static_cast<std::size_t>(first) * per_tile, sums.size()), sums);
+    }
+  }
+
   // --- the loop
 
   // Returns true if the next block is loaded while one is processed. This needs enough registers (roughly, in 32-bit
@@ -195,7 +279,8 @@ class matrix_attention {
   bool prefetches() const {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
-    const std::int64_t of_queries = depth_groups() * parts() * copies * 4,
+    if (type == element_type::f32) return false;
+    const std::int64_t of_queries = stored_queries ? 0 : depth_groups() * parts() * copies * 4,
                        of_result = lanes.row_tile * blocks.value_depth() / wave,
                        of_scores = lanes.row_tile * key_block / wave;
     return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <=
@@ -219,15 +304,21 @@ class matrix_attention {
     const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
     const std::int64_t tile_count = key_block / lanes.key_tile;
-    values scores = product.zeros(tile_count);
-    for (std::int64_t g = 0; g < depth_groups(); ++g)
-      for (std::int64_t t = 0; t < tile_count; ++t)
-        multiply(queries[static_cast<std::size_t>(g)], blocks.keys(map, t * lanes.key_tile, g),
-                 std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    values scores = product.zeros(tile_count), small = type == element_type::f32 ? scores : values();
+    for (std::int64_t g = 0; g < depth_groups(); ++g) {
+      const std::vector<fragment> of_rows = queries_of(g);
+      for (std::int64_t t = 0; t < tile_count; ++t) {
+        const std::size_t at_tile = static_cast<std::size_t>(t) * per_tile;
+        multiply(of_rows, blocks.keys(map, t * lanes.key_tile, g), std::span(scores).subspan(at_tile, per_tile),
+                 small.empty() ? std::span<Value>() : std::span(small).subspan(at_tile, per_tile));
+      }
+    }
+    if (!small.empty()) add_to(scores, small);
 
     // Convert scores to weights, part by part.
     values factors;
-    std::vector<fragment> weights(static_cast<std::size_t>(key_groups()));
+    std::vector<std::vector<fragment>> weights(static_cast<std::size_t>(key_groups()),
+                                               std::vector<fragment>(static_cast<std::size_t>(parts_of(type))));
     const std::int64_t run = lanes.run();
     for (std::int64_t part = 0; part < parts(); ++part) {
       const auto at_part = static_cast<std::size_t>(part);
@@ -258,8 +349,10 @@ class matrix_attention {
           sum = code.make<arith::AddFOp>(sum, w);
           stored.push_back(w);
         }
-        Value own = reinterpret(code, code.to_storage(code.from_lanes(stored), type), chunk_type(code));
-        add_weights(weights[static_cast<std::size_t>(g)], own);
+        Value numbers = code.from_lanes(stored);
+        if (type != element_type::f32) numbers = reinterpret(code, code.to_storage(numbers, type), chunk_type(code));
+        const values own = part_chunks(code, numbers);
+        for (std::size_t i = 0; i < own.size(); ++i) add_weights(weights[static_cast<std::size_t>(g)][i], own[i]);
       }
       state[at_part] = top;
       state[static_cast<std::size_t>(parts()) + at_part] = sum;
@@ -268,10 +361,7 @@ class matrix_attention {
 
     values result(state.begin() + 2 * parts(), state.end());
     lanes.scale(code, result, factors);
-    for (std::int64_t g = 0; g < key_groups(); ++g)
-      for (std::int64_t t = 0; t < result_groups() * lanes.tiles_of_group; ++t)
-        multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, t * lanes.key_tile, g),
-                 std::span(result).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    add_values(weights, result);
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
   }
@@ -335,6 +425,7 @@ class matrix_attention {
   const lane_layout& lanes;
   matrix_product product;
   std::int64_t key_block;
+  bool stored_queries;
   dim tiles;
   std::optional<split_keys> split;
   attention_group own_place;
@@ -344,8 +435,9 @@ class matrix_attention {
   attention_problem::place at;
   // One entry for each part.
   values rows, valid_rows, row_ends;
-  // One for each group of depths.
-  std::vector<fragment> queries;
+  // For each group of depths, one fragment for each part.
+  std::vector<std::vector<fragment>> queries;
+  Value query_memory;
 };
 
 }  // namespace
@@ -364,7 +456,7 @@ std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem, const dim& used) {
   const auto shape = choose_shape(e, problem, e.configuration);
   if (!shape) return false;
-  const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
+  const matrix_instruction& unit = *attention_instruction(e, factor_of(e, problem.query.type().type));
   matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape, used).emit();
   return true;
 }

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Kernels of single operators beside PyTorch, without kiln on the GPU's machine, as a table.
+
+    bench/gpu/operator_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere
+    bench/gpu/operator_kernels.py run FOLDER                                    # on the GPU
+
+CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], product_TYPE_M_K_N, convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
+norm_TYPE_ROWS_WIDTH, softmax_TYPE_OUTER_AXIS_INNER. `run` fills outputs and scratch with NaN, compares with PyTorch in f64
+(f32 for attention of many keys), and times a CUDA graph of the launches of one run (a launch that only splits or packs
+weights counts once) beside a CUDA graph of PyTorch's operator, TF32 off. Exit code 1 where one is wrong.
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+
+def parsed(text):
+    kind, element, *rest = text.split("_")
+    return kind, element, [int(n) for n in rest if n.isdigit()], "causal" in rest
+
+
+def build(path, text):
+    import numpy as np
+    import onnx
+    from onnx import TensorProto as T, helper as h, numpy_helper
+    kind, element, n, causal = parsed(text)
+    tensor, array = (T.FLOAT, np.float32) if element == "f32" else (T.FLOAT16, np.float16)
+    nodes, constants = [], []
+
+    def constant(name, data):
+        constants.append(numpy_helper.from_array(data, name))
+        return name
+
+    if kind == "attention":
+        heads, queries, keys, depth = n
+        inputs = {"q": (1, heads, queries, depth), "k": (1, heads, keys, depth), "v": (1, heads, keys, depth)}
+        nodes = [h.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), h.make_node("MatMul", ["q", "kt"], ["s"]),
+                 h.make_node("Mul", ["s", constant("scale", np.array(depth ** -0.5, array))], ["t"])]
+        if causal:
+            mask = np.where(np.tril(np.ones((queries, keys), bool), keys - queries), 0, -np.inf).astype(array)
+            nodes.append(h.make_node("Add", ["t", constant("mask", mask)], ["m"]))
+        nodes += [h.make_node("Softmax", ["m" if causal else "t"], ["p"], axis=-1), h.make_node("MatMul", ["p", "v"], ["y"])]
+        out = inputs["q"]
+    elif kind == "product":
+        inputs, out = {"x": (n[0], n[1]), "w": (n[1], n[2])}, (n[0], n[2])
+        nodes = [h.make_node("MatMul", ["x", "w"], ["y"])]
+    elif kind == "convolution":
+        batch, channels, size = n
+        inputs, out = {"x": (batch, size, size, channels)}, (batch, size, size, channels)
+        weights = constant("w", np.random.default_rng(1).standard_normal((channels, channels, 3, 3)).astype(array))
+        nodes = [h.make_node("Transpose", ["x"], ["xt"], perm=[0, 3, 1, 2]), h.make_node("Conv", ["xt", weights], ["c"], pads=[1, 1, 1, 1]),
+                 h.make_node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1])]
+    elif kind == "norm":
+        inputs, out = {"x": tuple(n), "a": (n[1],), "b": (n[1],)}, tuple(n)
+        nodes = [h.make_node("LayerNormalization", ["x", "a", "b"], ["y"], axis=-1)]
+    else:
+        inputs, out = {"x": tuple(n)}, tuple(n)
+        nodes = [h.make_node("Softmax", ["x"], ["y"], axis=1)]
+    infos = [h.make_tensor_value_info(k, tensor, list(d)) for k, d in inputs.items()]
+    graph = h.make_graph(nodes, "operator", infos, [h.make_tensor_value_info("y", tensor, list(out))], constants)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+
+
+def make(kiln, folder, what):
+    os.makedirs(folder, exist_ok=True)
+    for text in what:
+        name, _, configuration = text.partition(":")
+        model = os.path.join(folder, name)
+        if not os.path.exists(model + ".kiln"):
+            build(model + ".onnx", name)
+            subprocess.run([kiln, "compile", model + ".onnx", "-o", model + ".kiln", "--quiet"], check=True)
+            os.remove(model + ".onnx")
+        to = os.path.join(folder, text.replace(":", "__").replace("=", "-").replace(",", "_"))
+        command = [kiln, "finalize", model + ".kiln", "--target", "sm_90", "-o", to, "--quiet"]
+        for one in filter(None, configuration.split(",")):
+            command += ["--configuration", one]
+        subprocess.run(command, check=True)
+        with open(os.path.join(to, "case.txt"), "w") as f:
+            f.write(text)
+    for name in os.listdir(folder):
+        if name.endswith(".kiln"):
+            os.remove(os.path.join(folder, name))
+
+
+def operator(name):
+    """PyTorch's call and floating-point operations (or bytes, negative); inputs are in the order of the kernel's."""
+    import torch
+    from torch.nn import functional as F
+    kind, element, n, causal = parsed(name)
+    size = 4 if element == "f32" else 2
+    if kind == "attention":
+        heads, queries, keys, depth = n
+        seen = torch.ones(queries, keys, dtype=torch.bool, device="cuda").tril(keys - queries) if causal and queries != keys else None
+        return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal and seen is None), 4 * heads * queries * keys * depth / (1 + causal)
+    if kind == "product":
+        return lambda x, w: x @ w, 2 * n[0] * n[1] * n[2]
+    if kind == "convolution":
+        return lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1).permute(0, 2, 3, 1), 18 * n[0] * n[1] ** 2 * n[2] ** 2
+    if kind == "norm":
+        return lambda x, a, b: F.layer_norm(x, (n[1],), a, b), -2 * n[0] * n[1] * size
+    return lambda x: torch.softmax(x, 1), -2 * n[0] * n[1] * n[2] * size
+
+
+def best_of_torch(kind, call):
+    import driver
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    if kind != "attention":
+        return driver.time_ms([call]), ""
+    best = (float("inf"), "none")
+    for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH):
+        try:
+            with sdpa_kernel(backend):
+                best = min(best, (driver.time_ms([call]), backend.name))
+        except RuntimeError:
+            torch.cuda.synchronize()
+    return best
+
+
+def run_case(path, text, peers):
+    import driver
+    import torch
+    name = text.partition(":")[0]
+    kind, element, n, _ = parsed(name)
+    with open(os.path.join(path, "kernels.json")) as f:
+        kernels = json.load(f)["kernels"]
+    assert len(kernels) == 1, f"{len(kernels)} kernels"
+    kernel = kernels[0]
+    types = {"f32": torch.float32, "f16": torch.float16}
+    torch.manual_seed(5)
+    tensors = []
+    for i, shape in enumerate(kernel["inputs"]):
+        dims = [int(d) for d in shape[shape.index("[") + 1:-1].split(",")]
+        scale = (9 * n[1]) ** -0.5 if kind == "convolution" and i == 1 else 1
+        tensors.append((torch.randn(dims, device="cuda") * scale).to(types[shape.split("[")[0]]))
+    dims = [int(d) for d in kernel["outputs"][0].split("[")[1][:-1].split(",")]
+    y = torch.full(dims, float("nan"), device="cuda", dtype=types[element])
+    scratch = [torch.full((max(16, s["bytes"]),), 0 if s["zeroed"] else 255, dtype=torch.uint8, device="cuda") for s in kernel["scratch"]]
+    memory = {"input": tensors, "output": [y], "scratch": scratch}
+    module = driver.Module(os.path.join(path, kernel["object"]))
+    every, timed = [], []
+    for l in kernel["launches"]:
+        call = driver.Launch(module.function(l["symbol"], l["lds_bytes"]), l, [memory[a["kind"]][a["index"]].data_ptr() for a in l["arguments"]])
+        every.append(call)
+        weights = l["prepare"] and all(a["index"] > 0 for a in l["arguments"] if a["kind"] == "input")
+        if not weights or kind == "attention":
+            timed.append(call)
+    for call in every:
+        call()
+    torch.cuda.synchronize()
+    peer, flops = operator(name)
+    wide = torch.float64 if flops < 2e11 else torch.float32
+    expected = peer(*(t.to(wide) for t in tensors)).double()
+    error = ((y.double() - expected).norm() / expected.norm()).item()
+    first = y.clone()
+
+    def launches():
+        for call in timed:
+            call()
+    ours = driver.time_ms([launches])
+    y.fill_(float("nan"))
+    launches()
+    torch.cuda.synchronize()
+    good = error < (1e-5 if element == "f32" else 4e-3) and torch.equal(first, y)
+    if name not in peers:
+        theirs, how = best_of_torch(kind, lambda: peer(*tensors))
+        their_error = ((peer(*tensors).double() - expected).norm() / expected.norm()).item()
+        peers[name] = theirs, how, their_error
+    theirs, how, their_error = peers[name]
+    rate = f"{flops / ours / 1e9:.0f} TFLOP/s" if flops > 0 else f"{-flops / ours / 1e6:.0f} GB/s"
+    print(f"{text:58} {'ok   ' if good else 'WRONG'} {error:.1e} ({their_error:.1e}) {1e3 * ours:9.1f} us {rate:>13} x{len(timed)}  torch {1e3 * theirs:9.1f} us {how[:9]:9} ratio {theirs / ours:.2f}", flush=True)
+    module.unload()
+    return good
+
+
+def run(folder):
+    import torch
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    peers, wrong = {}, 0
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if not os.path.exists(os.path.join(path, "case.txt")):
+            continue
+        with open(os.path.join(path, "case.txt")) as f:
+            text = f.read()
+        try:
+            wrong += not run_case(path, text, peers)
+        except Exception as e:
+            wrong += 1
+            print(f"{text:58} FAILED {type(e).__name__} {str(e)[:300]}", flush=True)
+            if "ILLEGAL" in str(e) or "LAUNCH" in str(e) or "illegal" in str(e):
+                break
+        torch.cuda.empty_cache()
+    print(f"{wrong} wrong or failed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(make(*sys.argv[2:4], sys.argv[4:]) if sys.argv[1] == "make" else run(sys.argv[2]))

@@ -1,0 +1,130 @@
+// f32 as sums of bf16 parts (mlir_bridge/gpu/split_f32): products and attention of f32 on matrix units, and
+// convolutions whose boxes the tensor copy engine reads. Contents of the PTX; numbers are compared on GPUs
+// (bench/gpu/operators.py).
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "ir/ops/all.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/finalize.hpp"
+#include "mlir_bridge/kernel/kernel_bytecode.hpp"
+
+namespace kiln::test {
+namespace {
+
+using enum element_type;
+using testing::HasSubstr;
+using testing::Not;
+using dims_of = std::vector<std::int64_t>;
+
+shape shape_of(element_type type, const dims_of& dims) { return {type, std::vector<dim>(dims.begin(), dims.end())}; }
+
+struct finalized {
+  native_kernel kernel;
+  std::string ptx;
+  std::size_t count(const std::string& text) const {
+    std::size_t n = 0;
+    for (std::size_t at = ptx.find(text); at != std::string::npos; at = ptx.find(text, at + 1)) ++n;
+    return n;
+  }
+};
+
+finalized finalize_for(const operation& op, const std::vector<dims_of>& inputs, element_type type = f32,
+                       const kernel_configuration& configuration = {}) {
+  static const compiler_context context;
+  module m("kernel");
+  std::vector<value> parameters;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    parameters.push_back(m.add_parameter("x" + std::to_string(i), shape_of(type, inputs[i])));
+  m.set_outputs({m.add(op, parameters)}, {"y"});
+  finalized done{
+      finalize(portable_kernel::parse(context, write_kernel(m, "kernel")), find_target("sm_90"), configuration), {}};
+  done.ptx.assign(reinterpret_cast<const char*>(done.kernel.object.data()), done.kernel.object.size() - 1);
+  return done;
+}
+
+constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
+
+TEST(split_f32, products_are_six_products_of_parts) {
+  const finalized found = finalize_for(dot{}, {{512, 1024}, {1024, 768}});
+  ASSERT_EQ(found.kernel.launches.size(), 3u);
+  const std::vector<launch>& l = found.kernel.launches;
+  // Whichever operand is constant is split once.
+  EXPECT_TRUE(l[0].prepare && l[1].prepare && !l[2].prepare);
+  ASSERT_EQ(l[2].tensor_maps.size(), 2u);
+  EXPECT_EQ(l[2].tensor_maps[0].type, bf16);
+  EXPECT_EQ(l[2].tensor_maps[0].dims, (dims_of{1024, 512, 3}));
+  EXPECT_EQ(l[2].tensor_maps[1].dims, (dims_of{768, 1024, 3}));
+  EXPECT_EQ(found.count(std::string("f32.bf16.bf16")), 6u * 4);
+  EXPECT_THAT(found.ptx, Not(HasSubstr(".local")));
+}
+
+TEST(split_f32, rows_need_no_alignment) {
+  const finalized found = finalize_for(dot{}, {{3, 500, 501}, {3, 501, 503}});
+  const tensor_map& a = found.kernel.launches.back().tensor_maps.at(0);
+  EXPECT_EQ(a.dims, (dims_of{501, 500, 9}));
+  EXPECT_EQ(a.strides, (dims_of{1008, 500 * 1008}));
+}
+
+TEST(split_f32, small_and_narrow_products_stay_on_the_vector_unit) {
+  for (const auto& [m, n] : {std::pair{128, 128}, {16, 4096}, {1, 4096}})
+    EXPECT_THAT(finalize_for(dot{}, {{m, 1024}, {1024, n}}).ptx, Not(HasSubstr(warpgroups)));
+  EXPECT_THAT(finalize_for(dot{}, {{512, 1024}, {1024, 768}}, f32, {{"wgmma", 0}}).ptx, Not(HasSubstr(warpgroups)));
+}
+
+TEST(split_f32, attention_multiplies_parts_on_matrix_units) {
+  for (std::int64_t depth : {64, 72, 128, 256}) {
+    const finalized found =
+        finalize_for(attention{.scale = 0.125}, {{1, 12, 300, depth}, {1, 12, 500, depth}, {1, 12, 500, depth}});
+    ASSERT_EQ(found.kernel.launches.size(), 1u);
+    EXPECT_THAT(found.ptx, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")) << depth;
+    EXPECT_LE(found.kernel.launches[0].lds_bytes, find_target("sm_90").gpu.lds_bytes);
+  }
+  // Depths that are not whole chunks of 8.
+  EXPECT_THAT(finalize_for(attention{}, {{1, 2, 300, 36}, {1, 2, 300, 36}, {1, 2, 300, 36}}).ptx,
+              Not(HasSubstr("mma.sync")));
+}
+
+TEST(split_f32, one_query_divides_the_keys) {
+  const finalized found = finalize_for(attention{}, {{1, 12, 1, 64}, {1, 12, 8192, 64}, {1, 12, 8192, 64}});
+  EXPECT_EQ(found.kernel.scratch.size(), 3u);
+}
+
+TEST(stored_queries, deep_heads_read_queries_from_shared_memory) {
+  const std::vector<dims_of> inputs(3, {1, 4, 1024, 256});
+  const std::int64_t
+      stored = finalize_for(attention{}, inputs, f16).kernel.launches.at(0).lds_bytes,
+      held = finalize_for(attention{}, inputs, f16, {{"stored_queries", 0}}).kernel.launches.at(0).lds_bytes;
+  EXPECT_EQ(stored - held, 64 * 256 * 2);
+}
+
+convolution windowed(std::int64_t pad, std::int64_t stride = 1, std::int64_t groups = 1) {
+  return {{stride, stride}, {1, 1}, {pad, pad}, {pad, pad}, groups, tensor_layout::channels_last};
+}
+
+TEST(wgmma_image, boxes_of_pixels_are_copied_for_each_position_of_the_window) {
+  const finalized found = finalize_for(windowed(1), {{32, 14, 14, 256}, {3, 3, 256, 256}}, f16);
+  ASSERT_EQ(found.kernel.launches.size(), 1u);
+  EXPECT_THAT(found.ptx, HasSubstr(warpgroups));
+  EXPECT_THAT(found.ptx, HasSubstr("cp.async.bulk.tensor.4d"));
+  const tensor_map& image = found.kernel.launches[0].tensor_maps.at(0);
+  EXPECT_EQ(image.dims, (dims_of{256, 14, 14, 32}));
+  EXPECT_EQ(image.box[0], 64);
+  EXPECT_LE(image.box[1] * image.box[2], 256);
+  // f32: the parts of an image follow each other.
+  const finalized wide = finalize_for(windowed(1), {{32, 14, 14, 256}, {3, 3, 256, 256}});
+  EXPECT_EQ(wide.kernel.launches.back().tensor_maps.at(0).dims, (dims_of{256, 14, 14, 96}));
+}
+
+TEST(wgmma_image, other_instructions_where_it_does_not_apply) {
+  // One image does not fill the device; strides; groups; few channels.
+  EXPECT_THAT(finalize_for(windowed(1), {{1, 14, 14, 256}, {3, 3, 256, 256}}, f16).ptx, Not(HasSubstr(warpgroups)));
+  EXPECT_THAT(finalize_for(windowed(1, 2), {{32, 28, 28, 256}, {3, 3, 256, 256}}, f16).ptx, Not(HasSubstr(warpgroups)));
+  EXPECT_THAT(finalize_for(windowed(1, 1, 4), {{32, 28, 28, 256}, {3, 3, 64, 256}}, f16).ptx,
+              Not(HasSubstr(warpgroups)));
+  EXPECT_THAT(finalize_for(windowed(1), {{32, 56, 56, 32}, {3, 3, 32, 128}}, f16).ptx, Not(HasSubstr(warpgroups)));
+}
+
+}  // namespace
+}  // namespace kiln::test
