@@ -58,5 +58,7 @@ action declare_devices(CLI::App& app);
 action declare_targets(CLI::App& app);
 action declare_hip(CLI::App& app);
 action declare_ops(CLI::App& app);
+action declare_completion(CLI::App& app);
+action declare_man_pages(CLI::App& app);
 
 }  // namespace kiln::tools

@@ -67,6 +67,10 @@ constexpr std::array commands{
     command{"hip", "Compile HIP C++ kernels into portable SPIR-V", "kiln hip relu6.hip -o relu6.spv", stopping::at_once,
             false, declare_hip},
     command{"ops", "Show the ONNX operators that are supported", "kiln ops", stopping::at_once, false, declare_ops},
+    command{"completion", "Print completions of commands and options for a shell", "source <(kiln completion bash)",
+            stopping::at_once, false, declare_completion},
+    command{"man-pages", "Write the manual pages of all commands", "kiln man-pages man1", stopping::at_once, false,
+            declare_man_pages},
 };
 
 // Errors are one line on standard error. Where the limits of the process have told why it ends, they end it.

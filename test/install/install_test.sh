@@ -6,7 +6,9 @@ set -euo pipefail
 cmake=$1 build=$2 consumer=$3 flags=${4:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$cmake" --install "$build" --component runtime --prefix "$folder/installed" >/dev/null
+for component in runtime dev; do
+  "$cmake" --install "$build" --component $component --prefix "$folder/installed" >/dev/null
+done
 mv "$folder/installed" "$folder/moved"
 library=$(find "$folder/moved" -name 'libkiln_runtime.so.0')
 if readelf -d "$library" | grep -E 'NEEDED.*(LLVM|MLIR|clang)'; then

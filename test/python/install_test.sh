@@ -6,7 +6,7 @@ set -euo pipefail
 cmake=$1 build=$2 source=$3 python=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-for component in runtime compiler command; do
+for component in runtime dev compiler command; do
   "$cmake" --install "$build" --component $component --prefix "$folder/prefix" >/dev/null
 done
 "$cmake" -S "$source/python" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$folder/prefix" \

@@ -48,7 +48,7 @@ class Documents(kiln_case.KilnCase):
         return done.stdout.replace(kiln_case.KILN, "kiln").rstrip() + "\n"
 
     def commands_in(self, text):
-        _, _, listed = text.partition("\nSubcommands:\n")
+        listed = text.partition("\nSubcommands:\n")[2].partition("\n\n")[0]  # an example follows
         return re.findall(r"^  ([a-z][a-z-]*) ", listed, re.M)
 
     def test_commands(self):
