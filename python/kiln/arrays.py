@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, NamedTuple
 
-import ml_dtypes
 import numpy
 
-from .errors import UnsupportedError, UsageError
+try:
+    import ml_dtypes
+except ImportError:  # Debian has no package of it
+    ml_dtypes = None
+
+from .errors import NotBuiltInError, UnsupportedError, UsageError
 
 empty = numpy.empty
 
@@ -28,9 +32,17 @@ def numpy_dtype(name: str) -> numpy.dtype:
     return numpy.dtype(getattr(ml_dtypes, name, name))
 
 
-dtypes = {name: numpy_dtype(name) for name in array_names.values()}
+class _Types(dict):
+    """Without ml_dtypes, some names have no type."""
+
+    def __missing__(self, name: str) -> numpy.dtype:
+        raise NotBuiltInError(f"{name}: numpy has no such type; install the Python package ml_dtypes")
+
+
+_known = [name for name in array_names.values() if ml_dtypes is not None or hasattr(numpy, name) or name == "bool"]
+dtypes = _Types({name: numpy_dtype(name) for name in _known})
 # What an output is allocated as: the buffer protocol knows no types of ml_dtypes.
-storage = {n: t if t.kind in "biuf" and t.isbuiltin == 1 else numpy.dtype(f"uint{8 * t.itemsize}") for n, t in dtypes.items()}
+storage = _Types({n: t if t.kind in "biuf" and t.isbuiltin == 1 else numpy.dtype(f"uint{8 * t.itemsize}") for n, t in dtypes.items()})
 
 
 def _numpy_of(given: Any, dtype: numpy.dtype, name: str) -> numpy.ndarray:
