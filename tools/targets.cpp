@@ -1,7 +1,5 @@
-#include <fmt/format.h>
-
 #include "jit/targets.hpp"
-#include "mlir_bridge/gpu/matrix_instruction.hpp"
+#include "mlir_bridge/target_instructions.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
@@ -9,15 +7,6 @@ namespace kiln::tools {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-// "f16 16x16x16", the shape as rows x columns x depth.
-json instructions_of(const target_row& row) {
-  auto list = json::array();
-  for (element_type type : {element_type::f16, element_type::bf16, element_type::f32, element_type::i8})
-    for (const gpu::matrix_instruction* i : gpu::find_matrix_instructions(row.gpu.matrix, type, false))
-      list.push_back(fmt::format("{} {}x{}x{}", name(type), i->m, i->n, i->k));
-  return list;
-}
 
 json document_of(const target_row& row) {
   json document{{"name", row.name},
@@ -35,7 +24,7 @@ json document_of(const target_row& row) {
                    {"registers", gpu.registers},
                    {"compute_units", gpu.compute_units},
                    {"matrix_unit", enum_name(gpu.matrix)},
-                   {"matrix_instructions", instructions_of(row)},
+                   {"matrix_instructions", matrix_instructions_of(row)},
                    {"dot_products", enum_name(gpu.dots)},
                    {"async_copy", gpu.async_copy},
                    {"tensor_copy", gpu.tensor_copy},
