@@ -16,6 +16,8 @@ ORDERS = {
     "shuffled": lambda items: random.Random(7).sample(list(items), len(items)),
 }
 WAVE = {"gfx9": 64, "gfx1": 32}
+# The processor that executes code for a family.
+MEMBER = {"gfx9-4-generic": "gfx942", "gfx11-generic": "gfx1100", "gfx12-generic": "gfx1201"}
 FLOATS = {"f16", "bf16", "f32", "f64"}
 
 
@@ -102,7 +104,7 @@ class Program:
         x, y, z = launch["grid"]
         groups = arrange([(k, j, i) for k in range(z) for j in range(y) for i in range(x)])
         runner.ORDER = arrange
-        done = runner.run(self.objects[kernel["object"]], launch["symbol"], self.target, launch["grid"], launch["block"], arguments, launch["lds_bytes"], groups)
+        done = runner.run(self.objects[kernel["object"]], launch["symbol"], MEMBER.get(self.target, self.target), launch["grid"], launch["block"], arguments, launch["lds_bytes"], groups)
         self.instructions += done["waveinst"]
 
     def resources(self):
