@@ -18,11 +18,13 @@ namespace {
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
 // One use of a value by a fusion: the index map through which the value is read (0 means the fusion's own indices) and
-// the number of elements that are read.
+// the number of elements that are read. `of_few_queries`: they become queries of an attention that has few, which it
+// reads once, before its loop.
 struct reading {
   std::size_t fusion;
   std::size_t map;
   double count;
+  bool of_few_queries = false;
 };
 
 struct node {
@@ -221,13 +223,14 @@ class partitioner {
   }
 
   static void merge(std::vector<reading>& readings) {
-    std::map<std::pair<std::size_t, std::size_t>, double> merged;
+    std::map<std::tuple<std::size_t, std::size_t, bool>, double> merged;
     for (const reading& r : readings) {
-      double& count = merged[{r.fusion, r.map}];
+      double& count = merged[{r.fusion, r.map, r.of_few_queries}];
       count = std::max(count, r.count);
     }
     readings.clear();
-    for (const auto& [key, count] : merged) readings.push_back({key.first, key.second, count});
+    for (const auto& [key, count] : merged)
+      readings.push_back({std::get<0>(key), std::get<1>(key), count, std::get<2>(key)});
   }
 
   bool worth_inlining(const node& at) {
@@ -238,7 +241,9 @@ class partitioner {
     for (const reading& r : at.readings) {
       const group& g = groups_[r.fusion];
       if (g.operations >= options_.most_operations) return false;
-      if (g.anchored && is_contraction(nodes_[g.members.front()].at->op()) && is_irregular(at.at->op())) return false;
+      if (g.anchored && !r.of_few_queries && is_contraction(nodes_[g.members.front()].at->op()) &&
+          is_irregular(at.at->op()))
+        return false;
       evaluations += r.count;
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
@@ -276,7 +281,8 @@ class partitioner {
       } else if (prefers_memory(i, k)) {
         of(v).in_memory = true;
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
-        read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type())});
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type()),
+                 k == 0 && has_few_queries(i)});
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
@@ -312,8 +318,8 @@ class partitioner {
     std::size_t n = number_.at(&i);
     for (const reading r : std::vector<reading>(at.readings))
       for (std::size_t k = 0; k < i.inputs().size(); ++k)
-        read(i.inputs()[k],
-             {r.fusion, keeps_indices(i.op()) ? r.map : map_through(r.fusion, r.map, n), reads_of(i, k, r.count)});
+        read(i.inputs()[k], {r.fusion, keeps_indices(i.op()) ? r.map : map_through(r.fusion, r.map, n),
+                             reads_of(i, k, r.count), r.of_few_queries});
   }
 
   // How many elements of operand `k` are read to compute `count` elements of the instruction.

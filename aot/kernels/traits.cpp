@@ -112,6 +112,15 @@ bool prefers_memory(const instruction& anchor, std::size_t index) {
          at_least(anchor.inputs()[1], a->key_layout, many_keys);
 }
 
+bool has_few_queries(const instruction& anchor) {
+  const auto* a = anchor.op().get_if<attention>();
+  if (!a) return false;
+  constexpr std::int64_t few = 4;
+  const shape& query = anchor.inputs()[0].type();
+  const dim& positions = query.dims[head_axes(a->query_layout, query.rank()).position];
+  return positions.is_static() && positions.value() <= few;
+}
+
 bool reads_views(const operation& anchor, std::size_t index, const operation& whole) {
   if (!anchor.is<attention>()) return false;
   // Keys of a cache are read where they are. Other keys are worth a dense copy.

@@ -24,6 +24,8 @@ double element_cost(const operation& op);
 // Returns true if an operand that the anchor could compute itself is better in memory: an attention with many queries
 // computes its keys again for each tile of queries, and copies of tiles by the hardware need operands in memory.
 bool prefers_memory(const instruction& anchor, std::size_t index);
+// Returns true for an attention with at most a few queries.
+bool has_few_queries(const instruction& anchor);
 // How often the anchor reads each element of operand `index`; 0 if the operand must be in memory.
 double operand_reads(const operation& anchor, std::size_t index);
 

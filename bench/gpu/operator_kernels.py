@@ -4,7 +4,7 @@
     bench/gpu/operator_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere
     bench/gpu/operator_kernels.py run FOLDER                                    # on the GPU
 
-CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], product_TYPE_M_K_N, convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
+CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], rotated_TYPE_HEADS_QUERIES_KEYS_DEPTH (rotary embedding of the queries), product_TYPE_M_K_N, convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
 norm_TYPE_ROWS_WIDTH, softmax_TYPE_OUTER_AXIS_INNER. `run` fills outputs and scratch with NaN, compares with PyTorch in f64
 (f32 for attention of many keys), and times a CUDA graph of the launches of one run (a launch that only splits or packs
 weights counts once) beside a CUDA graph of PyTorch's operator, TF32 off. Exit code 1 where one is wrong.
@@ -43,6 +43,14 @@ def build(path, text):
             mask = np.where(np.tril(np.ones((queries, keys), bool), keys - queries), 0, -np.inf).astype(array)
             nodes.append(h.make_node("Add", ["t", constant("mask", mask)], ["m"]))
         nodes += [h.make_node("Softmax", ["m" if causal else "t"], ["p"], axis=-1), h.make_node("MatMul", ["p", "v"], ["y"])]
+        out = inputs["q"]
+    elif kind == "rotated":
+        heads, queries, keys, depth = n
+        inputs = {"q": (1, heads, queries, depth), "cos": (queries, depth), "sin": (queries, depth), "k": (1, heads, keys, depth), "v": (1, heads, keys, depth)}
+        numbers = {name: constant(name, np.array([at], np.int64)) for name, at in (("zero", 0), ("middle", depth // 2), ("last", depth), ("axis", 3))}
+        nodes = [h.make_node("Slice", ["q", "zero", "middle", "axis"], ["a"]), h.make_node("Slice", ["q", "middle", "last", "axis"], ["b"]), h.make_node("Neg", ["b"], ["n"]),
+                 h.make_node("Concat", ["n", "a"], ["turned"], axis=3), h.make_node("Mul", ["q", "cos"], ["qc"]), h.make_node("Mul", ["turned", "sin"], ["qs"]), h.make_node("Add", ["qc", "qs"], ["r"]),
+                 h.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), h.make_node("MatMul", ["r", "kt"], ["s"]), h.make_node("Softmax", ["s"], ["p"], axis=-1), h.make_node("MatMul", ["p", "v"], ["y"])]
         out = inputs["q"]
     elif kind == "product":
         inputs, out = {"x": (n[0], n[1]), "w": (n[1], n[2])}, (n[0], n[2])
@@ -95,6 +103,13 @@ def operator(name):
         heads, queries, keys, depth = n
         seen = torch.ones(queries, keys, dtype=torch.bool, device="cuda").tril(keys - queries) if causal and queries != keys else None
         return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal and seen is None), 4 * heads * queries * keys * depth / (1 + causal)
+    if kind == "rotated":
+        heads, queries, keys, depth = n
+
+        def rotated(q, cos, sin, k, v):
+            a, b = q.chunk(2, -1)
+            return F.scaled_dot_product_attention(q * cos + torch.cat([-b, a], -1) * sin, k, v, scale=1.0)
+        return rotated, 4 * heads * queries * keys * depth
     if kind == "product":
         return lambda x, w: x @ w, 2 * n[0] * n[1] * n[2]
     if kind == "convolution":

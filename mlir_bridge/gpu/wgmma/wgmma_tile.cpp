@@ -146,12 +146,12 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > (tile.parts > 1 ? tile.splits : 1); });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
-  // Small products do not fill the pipeline of one workgroup per compute unit.
-  const std::int64_t workgroups = ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
-  // Images that do not fill the device are better divided into smaller tiles.
-  if (wanted < 0 && !size.image_tiles.empty() &&
-      tiles_of(*best, size) * best->splits * 4 < target.gpu.compute_units * 3)
-    return std::nullopt;
+  // Small products do not fill the pipeline of one workgroup per compute unit. Those of f32 take longer, so what their
+  // tiles fill counts, and images that do not fill the device are better divided into smaller tiles.
+  const bool image = !size.image_tiles.empty();
+  const std::int64_t used = tiles_of(*best, size) * best->splits,
+                     workgroups = size.parts > 1 ? used : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
+  if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;
   if (wanted < 0 &&
@@ -159,6 +159,13 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
     return std::nullopt;
 
   wgmma_tile tile = *best;
+  // Two workgroups share a long k if they fit the device beside each other. Clusters of more cost more than they gain.
+  constexpr std::int64_t many_blocks = 32;
+  wgmma_tile halves = tile;
+  halves.splits = 2;
+  if (wanted < 0 && size.parts == 1 && !image && tile.m == 128 && tile.n == 64 && blocks_of(size) >= many_blocks &&
+      tiles_of(tile, size) * 2 <= target.gpu.compute_units && legal(halves, size, target))
+    tile = halves;
   tile.m = choose(configuration, "tile_m", tile.m);
   tile.n = choose(configuration, "tile_n", tile.n);
   if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1;

@@ -328,6 +328,24 @@ TEST(formation, many_queries_are_converted_once_before_attention) {
   }
 }
 
+// The rotated half of a rotary embedding is a concatenation, which products do not compute themselves.
+TEST(formation, few_queries_are_rotated_in_attention) {
+  for (const auto& [queries, kernels] : {std::pair{1, 1u}, {32, 2u}}) {
+    formed f = form(
+        [queries](builder& b) {
+          value q = b.p("q", {1, 2, queries, 8});
+          const auto half = [&](std::int64_t i) {
+            return b.m.add(slice{{0, 0, 0, 4 * i}, {1, 2, queries, 4}, {1, 1, 1, 1}}, {q});
+          };
+          value turned = b.m.add(concat{3}, {b.f(neg, {half(1)}), half(0)});
+          value rotated = b.f(add, b.f(mul, q, b.p("cos", {queries, 8})), b.f(mul, turned, b.p("sin", {queries, 8})));
+          b.out({b.m.add(attention{.scale = 0.5}, {rotated, b.p("k", {1, 2, 40, 8}), b.p("v", {1, 2, 40, 8})})});
+        },
+        1e-5);
+    EXPECT_EQ(f.kernels.size(), kernels);
+  }
+}
+
 TEST(formation, several_results_of_one_operation) {
   auto f = form([](builder& b) {
     value x = b.p("x", {3, 9});

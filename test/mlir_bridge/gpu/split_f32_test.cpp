@@ -93,10 +93,23 @@ TEST(split_f32, one_query_divides_the_keys) {
 
 TEST(stored_queries, deep_heads_read_queries_from_shared_memory) {
   const std::vector<dims_of> inputs(3, {1, 4, 1024, 256});
-  const std::int64_t
-      stored = finalize_for(attention{}, inputs, f16).kernel.launches.at(0).lds_bytes,
-      held = finalize_for(attention{}, inputs, f16, {{"stored_queries", 0}}).kernel.launches.at(0).lds_bytes;
-  EXPECT_EQ(stored - held, 64 * 256 * 2);
+  const auto bytes = [&](const kernel_configuration& configuration) {
+    return finalize_for(attention{}, inputs, f16, configuration).kernel.launches.at(0).lds_bytes;
+  };
+  EXPECT_EQ(bytes({{"wgmma", 0}}) - bytes({{"wgmma", 0}, {"stored_queries", 0}}), 64 * 256 * 2);
+}
+
+TEST(wgmma_attention, deep_heads_have_shorter_blocks_of_keys) {
+  const std::vector<dims_of> inputs(3, {1, 16, 2048, 256});
+  const finalized found = finalize_for(attention{}, inputs, f16);
+  EXPECT_THAT(found.ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n80k16"));
+  EXPECT_THAT(found.ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n256k16"));
+}
+
+TEST(wgmma, two_workgroups_share_a_long_sum_of_few_tiles) {
+  EXPECT_THAT(finalize_for(dot{false, false, f16}, {{128, 4096}, {4096, 4096}}, f16).ptx, HasSubstr("barrier.cluster"));
+  EXPECT_THAT(finalize_for(dot{false, false, f16}, {{512, 4096}, {4096, 4096}}, f16).ptx,
+              Not(HasSubstr("barrier.cluster")));
 }
 
 convolution windowed(std::int64_t pad, std::int64_t stride = 1, std::int64_t groups = 1) {

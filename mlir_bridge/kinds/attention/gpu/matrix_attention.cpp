@@ -59,6 +59,11 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
   shape.waves = p.is_open() || p.n.keys > shape.keys
                     ? 4
                     : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
+  // More rows share what it takes to split f32 keys and values, as long as every compute unit has work.
+  const std::int64_t large_workgroups = ceil_div(p.rows, 8 * lanes.row_tile) * p.n.key_heads * p.n.batch;
+  if (few_registers && type == element_type::f32 && p.n.depth <= 128 && !p.is_open() &&
+      large_workgroups >= e.target.gpu.compute_units)
+    shape.waves = 8, shape.keys = 64;
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
   if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&

@@ -20,8 +20,8 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   if (wanted == 0) return std::nullopt;
   // These block sizes need at most 168 registers per thread. Drivers that compile PTX to be linked do not move
   // registers from the producer warpgroup to the consumers, and if registers spill, ptxas inserts a wait after every
-  // warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128.
-  wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : 96};
+  // warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128. Depth 256 needs that.
+  wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : p.n.depth == 128 ? 96 : 80};
   tile.consumers = choose(configuration, "consumers", tile.consumers);
   tile.keys = choose(configuration, "keys", tile.keys);
   // With few workgroups most of the GPU is idle, so use smaller ones.
@@ -67,7 +67,8 @@ std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, c
   if (!e.target.gpu.tensor_copy || e.target.gpu.matrix != matrix_unit::wgmma) return std::nullopt;
   const element_type type = p.query.type().type;
   if (type != element_type::f16 && type != element_type::bf16) return std::nullopt;
-  if (p.n.depth != p.n.value_depth || (p.n.depth != 64 && p.n.depth != 128) || p.mask.producer) return std::nullopt;
+  if (p.n.depth != p.n.value_depth || (p.n.depth != 64 && p.n.depth != 128 && p.n.depth != 256) || p.mask.producer)
+    return std::nullopt;
   // The largest product gives the largest score only if the scale is positive.
   if (p.n.queries < 64 || p.n.keys < 128 || !(p.op.scale > 0)) return std::nullopt;
   if (p.n.heads > most_grid || p.n.batch > most_grid || p.n.queries > most_grid * 64) return std::nullopt;

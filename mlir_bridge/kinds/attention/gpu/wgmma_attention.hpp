@@ -11,7 +11,7 @@ namespace kiln::gpu {
 
 // How a workgroup divides the work. Plain data.
 struct wgmma_attention_tile {
-  std::int64_t depth = 128;    // of queries, keys and values: 64 or 128
+  std::int64_t depth = 128;    // of queries, keys and values: 64, 128 or 256
   std::int64_t consumers = 2;  // warpgroups of 64 query rows
   std::int64_t keys = 128;     // of a block, a multiple of 16
   std::int64_t stages = 2;     // blocks of keys, and of values, in shared memory
