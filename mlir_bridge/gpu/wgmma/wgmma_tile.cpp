@@ -159,13 +159,6 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
     return std::nullopt;
 
   wgmma_tile tile = *best;
-  // Two workgroups share a long k if they fit the device beside each other. Clusters of more cost more than they gain.
-  constexpr std::int64_t many_blocks = 32;
-  wgmma_tile halves = tile;
-  halves.splits = 2;
-  if (wanted < 0 && size.parts == 1 && !image && tile.m == 128 && tile.n == 64 && blocks_of(size) >= many_blocks &&
-      tiles_of(tile, size) * 2 <= target.gpu.compute_units && legal(halves, size, target))
-    tile = halves;
   tile.m = choose(configuration, "tile_m", tile.m);
   tile.n = choose(configuration, "tile_n", tile.n);
   if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1;

@@ -106,12 +106,6 @@ TEST(wgmma_attention, deep_heads_have_shorter_blocks_of_keys) {
   EXPECT_THAT(found.ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n256k16"));
 }
 
-TEST(wgmma, two_workgroups_share_a_long_sum_of_few_tiles) {
-  EXPECT_THAT(finalize_for(dot{false, false, f16}, {{128, 4096}, {4096, 4096}}, f16).ptx, HasSubstr("barrier.cluster"));
-  EXPECT_THAT(finalize_for(dot{false, false, f16}, {{512, 4096}, {4096, 4096}}, f16).ptx,
-              Not(HasSubstr("barrier.cluster")));
-}
-
 convolution windowed(std::int64_t pad, std::int64_t stride = 1, std::int64_t groups = 1) {
   return {{stride, stride}, {1, 1}, {pad, pad}, {pad, pad}, groups, tensor_layout::channels_last};
 }
