@@ -49,7 +49,7 @@ int landlock_version() {
   return version > 0 ? static_cast<int>(version) : 0;
 }
 
-// Nothing is allowed that this version knows: a set without rules.
+// A rule set without rules, which forbids everything that this version of Landlock can forbid.
 void enter_landlock() {
   const int version = landlock_version();
   if (version == 0) return;
@@ -114,13 +114,13 @@ constexpr std::uint32_t allowed[] = {
     SYS_getcpu,
     SYS_exit,
     SYS_exit_group,
-    // Signals of its own.
+    // Signal handlers of the process itself.
     SYS_rt_sigaction,
     SYS_rt_sigprocmask,
     SYS_rt_sigreturn,
     SYS_sigaltstack,
     SYS_restart_syscall,
-    // What it is, and time.
+    // Identity of the process, and time.
     SYS_getpid,
     SYS_gettid,
     SYS_getppid,
@@ -155,14 +155,15 @@ constexpr std::uint32_t allowed[] = {
 
 constexpr std::uint32_t thread_flags = CLONE_VM | CLONE_THREAD;
 
-// Offsets of what a filter sees. Arguments are compared by their lower halves, which hold all of their known bits.
+// Offsets into struct seccomp_data, the filter's input. Arguments are compared by their lower halves, which hold all of
+// their known bits.
 constexpr std::uint32_t at_call = offsetof(seccomp_data, nr), at_architecture = offsetof(seccomp_data, arch);
 constexpr std::uint32_t at_argument(unsigned index) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * index);
 }
 
 constexpr std::uint32_t refused = SECCOMP_RET_ERRNO | EPERM;
-// x86-64 has a second numbering of its calls.
+// x86-64 has a second numbering of system calls (x32).
 #if defined(__x86_64__)
 constexpr std::uint32_t first_x32_call = 0x40000000;
 #else

@@ -1,13 +1,13 @@
-// Confines a process that reads untrusted bytes with big libraries: a compile worker (worker_host.hpp). Two walls, both
-// of the system's kernel and both for good:
+// Confines a compile worker (worker_host.hpp), which parses untrusted bytes with large libraries. The operating system
+// enforces both parts, and a process cannot leave them again:
 //
 //   seccomp    a list of the system calls that MLIR, LLVM and LLD need. All others fail with EPERM: no network, no new
 //              programs, no processes, no memory that is made executable, no signals for others
 //   Landlock   no file can be opened except descriptors that are open already, by their names in /proc/self/fd (LLD
 //              reads and writes so). Names and sizes of files can be seen
 //
-// Where the system lacks one, the other holds, and sandbox_state says so. Under AddressSanitizer and ThreadSanitizer,
-// which need more calls, there is none.
+// If the system lacks one, the other is still used, and sandbox_state says so. Under AddressSanitizer and
+// ThreadSanitizer, which need more system calls, neither is used.
 #pragma once
 
 #include <string>

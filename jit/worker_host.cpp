@@ -79,8 +79,8 @@ void limit_worker(const control_request& request) {
 // allocate.
 constexpr std::uint64_t largest_request = std::uint64_t{1} << 30;
 
-// From now on, this process may use that much more processor time; then the kernel ends it. Its parent has a deadline
-// of its own, which comes first as long as there is a parent that can act.
+// Lets this process use that much more processor time before the operating system kills it. The parent's own deadline
+// is shorter; this limit serves when the parent is gone.
 void limit_processor_time(std::uint64_t seconds) {
   rusage used{};
   rlimit now{};

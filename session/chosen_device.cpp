@@ -51,7 +51,7 @@ chosen_device choose_device(const std::string& device, const std::string& target
                             host ? "this machine" : "device " + device, info.description, target));
   if (info.family == "nvidia") {
     const std::string compiler = fmt::format("cuda {} {}", info.driver_version, info.architecture);
-    // ptxas compiles for the architecture that the text names, the driver for that of the device.
+    // ptxas compiles for the architecture that the PTX names; the driver compiles for the architecture of the device.
     if (chosen.target.name == info.target) chosen.ptxas = find_ptxas(info.driver_version);
     chosen.driver = chosen.ptxas ? compiler + " ptxas " + chosen.ptxas->version : compiler;
     if (chosen.ptxas) chosen.second_driver = compiler + ", refused by ptxas " + chosen.ptxas->version;

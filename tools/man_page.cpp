@@ -9,7 +9,7 @@
 namespace kiln::tools {
 namespace {
 
-// Text of roff: a backslash and a hyphen are written as such, and no line is taken for a request.
+// Escapes text for roff: backslashes and hyphens are printed as they are, and no line is read as a request.
 std::string roff(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {

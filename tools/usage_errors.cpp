@@ -41,8 +41,11 @@ std::optional<std::string> unknown_word(const CLI::App& top, std::span<const cha
     if (word.starts_with("--")) {
       const std::string_view name = word.substr(2, word.find('=') - 2);
       const auto known = long_options(*app);
-      if (std::ranges::find(known, name) == known.end())
-        return fmt::format("--{}: {} has no such option{}", name, path_of(*app), did_you_mean(name, known));
+      if (std::ranges::find(known, name) == known.end()) {
+        const std::string_view nearest = nearest_name(name, known);
+        return fmt::format("--{}: {} has no such option{}", name, path_of(*app),
+                           nearest.empty() ? "" : fmt::format("; did you mean '--{}'?", nearest));
+      }
     } else if (!word.starts_with("-")) {
       const auto known = commands_of(*app);
       if (known.empty()) continue;  // a value

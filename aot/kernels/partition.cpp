@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
 // One use of a value by a fusion: the index map through which the value is read (0 means the fusion's own indices) and
-// the number of elements that are read. `of_few_queries`: they become queries of an attention that has few, which it
-// reads once, before its loop.
+// the number of elements that are read. `of_few_queries`: the elements are the queries of an attention with few of
+// them. Such an attention reads its queries once, before its loop.
 struct reading {
   std::size_t fusion;
   std::size_t map;

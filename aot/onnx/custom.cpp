@@ -74,8 +74,8 @@ bool fits_types(const spirv::object& o, std::span<const shape> inputs) {
                              [&](const spirv::input_restriction& r) { return fits_type(o, r, inputs); });
 }
 
-// Whether a condition holds for these inputs. A condition on open dimensions counts as true where the operator is the
-// only one of its name: check_operands() evaluates it again when sizes are known.
+// Returns true if a condition holds for these inputs. If a condition depends on open dimensions and no other operator
+// has this name, returns true as well: check_operands() evaluates the condition again when the sizes are known.
 bool holds(const std::string& condition, const spirv::expression_scope& scope, bool only) try {
   return spirv::evaluate_integer(condition, scope).value() != 0;
 } catch (const error& e) {
@@ -83,7 +83,8 @@ bool holds(const std::string& condition, const spirv::expression_scope& scope, b
   return true;
 }
 
-// Returns the reason why the operator does not match this node; empty if it matches. `only`: there is no other one.
+// Returns the reason why the operator does not match this node; empty if it matches. `only`: no other operator has
+// this name.
 std::string misfit(const node& n, const spirv::object& o, std::span<const shape> inputs, const std::vector<bool>& given,
                    bool only) {
   if (auto missing = missing_input(o, given)) return "input" + std::to_string(*missing) + " is missing";

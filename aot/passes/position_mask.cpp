@@ -16,8 +16,8 @@ struct linear {
   dim rest = 0;
 };
 
-// What is known of a value's elements: a linear number, or one of two numbers: `yes` where the linear number is at most
-// 0, `no` elsewhere.
+// What is known about the elements of a value. If `chosen` is false, each element is the linear number. Otherwise it is
+// `yes` where the linear number is at most 0, and `no` elsewhere.
 struct form {
   linear number;
   bool chosen = false;
@@ -111,7 +111,7 @@ std::optional<form> finder::of_transpose(value v) {
   return found;
 }
 
-// The sum of ones along axes is their number: importers write open dimensions so.
+// Sums of ones: the importer writes the size of an open dimension as such a sum.
 std::optional<form> of_sum(value v) {
   const auto* r = v.producer->op().get_if<reduce>();
   const value ones = v.producer->inputs()[0];

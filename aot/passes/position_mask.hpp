@@ -8,7 +8,8 @@
 
 namespace kiln {
 
-// v[..., row, column] is `near` if column - row <= limit, and `far` otherwise, whatever the other indices are.
+// A matrix mask, repeated along all other axes: element [row, column] is `near` if column - row <= limit, and `far`
+// otherwise.
 struct position_mask {
   dim limit;
   double near, far;

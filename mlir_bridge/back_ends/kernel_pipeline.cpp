@@ -21,7 +21,7 @@ void add_loops(llvm::FunctionPassManager& function, llvm::LoopPassManager loops,
   function.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), memory_ssa));
 }
 
-// Before the inliner, so that it sees the size that the body will have.
+// Runs before the inliner, so that the inliner sees the final size of the body.
 llvm::FunctionPassManager clean_up() {
   llvm::FunctionPassManager function;
   function.addPass(llvm::SimplifyCFGPass());

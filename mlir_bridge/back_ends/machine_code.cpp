@@ -83,8 +83,8 @@ class listener {
   std::string problems_;
 };
 
-// Leaves loop strength reduction out of the code generator while it lives. LLVM has no such option for one module or
-// target, but a context asks its gate before each pass that is not required.
+// Disables loop strength reduction in the code generator for the lifetime of this object. LLVM has no such option for a
+// single module or target, but a context asks its OptPassGate before it runs a pass that is not required.
 class without_strength_reduction : public llvm::OptPassGate {
  public:
   explicit without_strength_reduction(llvm::LLVMContext& context)

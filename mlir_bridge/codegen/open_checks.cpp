@@ -9,7 +9,7 @@
 namespace kiln::codegen {
 namespace {
 
-// Not negative whatever the symbols are, which are not negative either.
+// Returns true if `d` is not negative for all values of its symbols, which are sizes and so never negative.
 bool never_negative(const dim& d) {
   if (d.is_static()) return d.value() >= 0;
   return std::ranges::all_of(d.terms(), [](const auto& term) {
@@ -91,14 +91,14 @@ class fusion_checks {
     }
   }
 
-  // Edges are repeated: there must be one.
+  // All modes but the constant one copy elements of the axis, so the axis must not be empty.
   void check(const pad& op, const instruction& i) {
     for (std::size_t axis = 0; axis < op.before.size(); ++axis)
       if (op.mode != pad_mode::constant_ && op.before[axis] + op.after[axis] > 0)
         c_.not_negative(operand(i).dims[axis] - dim(1));
   }
 
-  // Indices are held inside of the axis, which must have an inside.
+  // The kernel clamps indices to the axis, so the axis must not be empty unless there are no indices.
   void check_source(const instruction& i, std::int64_t axis) {
     c_.not_negative_unless_empty(size(i, 0, axis) - dim(1), operand(i, 1).elements());
   }
@@ -107,7 +107,7 @@ class fusion_checks {
     for (std::int64_t k = 0; length.is_static() && k < length.value(); ++k) check_source(i, batch_dims + k);
   }
 
-  // Along the other axes, indices are those of the data.
+  // Along the other axes the kernel reads the data at the position of the index, so `indices` must not be longer.
   void check_elements(const instruction& i, std::int64_t axis) {
     const auto &data = operand(i).dims, &indices = operand(i, 1).dims;
     const auto along = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(data.size()) : axis);
@@ -115,7 +115,7 @@ class fusion_checks {
       if (k != along) c_.not_negative(data[k] - indices[k]);
   }
 
-  // Groups are of equal size.
+  // The number of channels must be a multiple of the number of groups.
   void check_groups(const shape& image, tensor_layout layout, std::int64_t groups) {
     const dim& channels = image.dims.at(layout == tensor_layout::channels_first ? 1 : image.rank() - 1);
     if (groups != 1) c_.equal(channels / dim(groups) * dim(groups), channels);

@@ -34,9 +34,9 @@ class Commands(KilnCase):
             return self.error_line(self.kiln(*arguments, code=2))
         self.assertIn("perfs: kiln has no such command; did you mean 'perf'?", refused("perfs", "a.kiln"))
         self.assertIn("stat: kiln cache has no such command; did you mean 'stats'?", refused("cache", "stat"))
-        self.assertIn("--grahp: kiln run has no such option; did you mean 'graph'?", refused("run", "a.kiln", "--grahp", "on"))
+        self.assertIn("--grahp: kiln run has no such option; did you mean '--graph'?", refused("run", "a.kiln", "--grahp", "on"))
         self.assertIn("--grahp: kiln run has no such option", refused("run", "a.kiln", "--grahp=on"))
-        self.assertIn("--jsn: kiln cache stats has no such option; did you mean 'json'?", refused("cache", "stats", "--jsn"))
+        self.assertIn("--jsn: kiln cache stats has no such option; did you mean '--json'?", refused("cache", "stats", "--jsn"))
         self.assertIn("--something-else: kiln perf has no such option; see --help", refused("perf", "a.kiln", "--something-else", "1"))
         file = self.compiled()
         finalize = ["finalize", file, "--target", "x86-64-v3", "-o", self.path("native"), "--configuration"]

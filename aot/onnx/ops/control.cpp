@@ -114,7 +114,8 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
   import_state& state = n.owner.state();
   const int depth = state.depth;
   const std::size_t bounded = state.bounded.size();
-  // Counts of this module would be left over. Those of a body disappear with it.
+  // Returns true if the failed way has left bounded counts in this module. (Counts in a body are deleted with the
+  // body.)
   auto leaves_counts = [&] {
     return std::any_of(state.bounded.begin() + static_cast<std::ptrdiff_t>(bounded), state.bounded.end(),
                        [&](const bounded_dim& each) {

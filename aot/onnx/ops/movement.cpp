@@ -65,8 +65,8 @@ offset_value as_offset(const builder& b, value v) {
   return {v};
 }
 
-// Elements [start, end) along one axis; the bounds are i64[1] and computed when the model runs. If their distance is
-// known, so is the size of the result. Otherwise it is bounded.
+// Elements [start, end) along one axis. The bounds are i64[1] and are computed when the model runs. If end - start is
+// known at import, the result has that size; otherwise its size is bounded.
 value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end) {
   using fn = scalar_function;
   builder& b = n.b;

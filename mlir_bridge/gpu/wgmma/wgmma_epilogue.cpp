@@ -88,7 +88,8 @@ class writer {
     return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column);
   }
 
-  // The row of the result that a row of the product is, inside the result, and whether there is one (null: yes).
+  // Maps a row of the tile to a row of the result. The first value is always a valid row; the second tells whether the
+  // tile's row has a result at all (null: always).
   std::pair<Value, Value> result_row(Value row) {
     if (problem_.image) return problem_.result_row(row);
     if (!masks_rows_) return {row, Value()};

@@ -23,14 +23,14 @@ struct wgmma_operand {
   std::int64_t batch_pitch = 0;
   // The operand (an 8-bit constant) is first copied to whole rows with k innermost.
   bool rearrange = false;
-  // f32 is split into so many matrices of bf16, one after the other.
+  // Number of bf16 matrices that an f32 operand is split into; they lie one after the other.
   std::int64_t parts = 1;
   value source = {};
 };
 
-// A is an image [images, height, width, channels], the product is its convolution with stride 1. The copy engine reads,
-// for each position of the window, the box of pixels that the tile's results meet there; it gives zeros beyond the
-// image.
+// A is an image [images, height, width, channels], and the product is its convolution with stride 1. A tile computes a
+// box of results. For each position of the window, the copy engine reads the box of pixels that these results multiply
+// there; pixels outside the image are read as zeros.
 struct wgmma_image {
   std::int64_t images, height, width, channels;
   std::int64_t out_height, out_width;
@@ -49,15 +49,15 @@ struct wgmma_problem {
   wgmma_operand a, b;
   // Returns the position in the result without its last axis, which is n.
   std::function<position(Value batch, Value row)> locate;
-  // With an image, m counts the rows of all tiles. `result_row` (of an i32) returns the number of the result that a row
-  // computes, and whether there is one; the number is inside the result in any case.
+  // With an image, m counts the rows of all tiles. `result_row` maps such a row (an i32) to a row of the result: the
+  // first value is always a valid row; the second tells whether the tile's row has a result at all.
   std::optional<wgmma_image> image = {};
   std::function<std::pair<Value, Value>(Value row)> result_row = {};
 };
 
 // Returns the image with the box for tiles of `rows` rows that needs the fewest tiles.
 wgmma_image with_box(const wgmma_image& image, std::int64_t rows);
-// Makes the problem one of tiles of `rows` rows of its image.
+// Divides the image into tiles of `rows` rows and changes the problem accordingly.
 void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows);
 
 // Returns the descriptor of boxes of 128 bytes of the inner dimension by `box_rows` of the next one.

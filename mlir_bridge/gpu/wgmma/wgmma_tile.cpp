@@ -142,7 +142,7 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   // A configuration that has a tile but not "wgmma" belongs to another generator.
   if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
   auto all = wgmma_candidates(size, target);
-  // f32 takes so long that a division of k is worth its exchange of sums.
+  // For f32 products it pays to divide k, although the parts must exchange their sums.
   std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > (tile.parts > 1 ? tile.splits : 1); });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;

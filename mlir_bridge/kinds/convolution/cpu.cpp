@@ -134,7 +134,7 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
   if (taps > 1 || op.groups > 1) return result;
-  // Images of single pixels can be joined to one line. That changes nothing for tiles that end where a line does.
+  // A batch of 1x1 images is treated as one line of pixels. Tiles that end at the end of a line stay the same.
   const std::int64_t line = x.rows;
   x.rows *= x.lines, x.lines = 1;
   for (candidate& c : result) c.configuration["join"] = 0;

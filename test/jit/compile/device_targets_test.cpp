@@ -1,4 +1,4 @@
-// The code that devices get which the table of targets does not name.
+// Devices without a row in the table of targets: which code they get.
 #include "jit/device_targets.hpp"
 
 #include <gmock/gmock.h>

@@ -162,7 +162,7 @@ TEST_F(worker_pool_test, memory_is_bounded) {
   EXPECT_EQ(ask("allocate 200000000"), "there was too little");
 }
 
-// What a worker could do that a payload has taken over.
+// A payload that has taken over a worker tries these; the sandbox must refuse each.
 TEST_F(worker_pool_test, a_worker_is_confined) {
   const sandbox_state sandbox = available_sandbox();
   if (!sandbox.complete()) GTEST_SKIP() << "skipped: sandbox of compile workers: " << sandbox.describe();

@@ -85,7 +85,7 @@ TEST(known_kernels, every_byte_of_a_payload) {
   EXPECT_TRUE(is_hip_kernel(good));
 }
 
-// What a file may state beside a known kernel: shapes and attributes for which it would leave its tensors.
+// A hostile file states shapes and attributes beside a known kernel for which the kernel would leave its tensors.
 TEST(known_kernels, operands_that_do_not_fit_are_refused) {
   auto f32 = [](std::vector<dim> dims) { return shape{element_type::f32, std::move(dims)}; };
   auto i64 = [](std::vector<dim> dims) { return shape{element_type::i64, std::move(dims)}; };
