@@ -65,7 +65,6 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
     : plan_(std::move(what)),
-      device_(&target),
       arena_(target.allocate(plan_->arenas ? 0 : plan_->arena_bytes)),
       zeroed_(target.allocate(plan_->zeroed_bytes)),
       stream_(target.make_stream()),

@@ -46,7 +46,6 @@ class execution_context {
  private:
   friend class executable;
   std::shared_ptr<const plan> plan_;
-  device* device_;
   device_memory arena_, zeroed_;
   std::unique_ptr<device_stream> stream_, own_stream_;  // the context's own stream, and a reference to the device's
   std::unique_ptr<device_event> last_run_;              // end of the last asynchronous run; made by the first

@@ -52,7 +52,6 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
 struct offset_value {
   value base;
   std::int64_t offset = 0;
-  friend bool operator==(const offset_value&, const offset_value&) = default;
 };
 
 offset_value as_offset(const builder& b, value v) {

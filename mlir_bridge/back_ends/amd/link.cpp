@@ -132,9 +132,10 @@ llvm::Error check_tables(const llvm::object::ELF64LEFile& file) {
     if (!names) return names.takeError();
     auto symbols = file.symbols(&section);
     if (!symbols) return symbols.takeError();
+    const llvm::ArrayRef<llvm::object::ELF64LE::Word> no_indices;  // of sections beyond the 65,279th
     for (const auto& symbol : *symbols) {
       if (auto name = symbol.getName(*names); !name) return name.takeError();
-      if (auto home = file.getSection(symbol, *symbols, {nullptr, std::size_t(0)}); !home) return home.takeError();
+      if (auto home = file.getSection(symbol, *symbols, no_indices); !home) return home.takeError();
     }
   }
   return llvm::Error::success();
