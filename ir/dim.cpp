@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
 namespace {
 
 // More than any real model needs, but small enough that hostile text cannot stall a reader.
-constexpr std::size_t max_terms = 1024, max_atom_text = 2048, max_operands = 64;
+constexpr std::size_t max_terms = 1024, max_atom_text = 8192, max_operands = 64;
 
 std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t out;
@@ -38,7 +39,7 @@ dim made_of(dim_atom::kind kind, std::string_view name, std::vector<dim> operand
   text += ')';
   if (text.size() > max_atom_text)
     throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long");
-  return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands)}));
+  return dim::from(std::make_shared<const dim_atom>(dim_atom{kind, std::move(text), std::move(operands), {}}));
 }
 
 // Splits a into whole * b + rest, where the coefficients of rest are in [0, b).
@@ -191,7 +192,7 @@ dim dim::symbol(std::string_view name) {
   for (char& c : clean)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') c = '_';
   if (clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0]))) clean.insert(0, "d_");
-  return from(std::make_shared<const dim_atom>(dim_atom{dim_atom::kind::symbol, std::move(clean), {}}));
+  return from(std::make_shared<const dim_atom>(dim_atom{dim_atom::kind::symbol, std::move(clean), {}, {}}));
 }
 
 dim dim::min(const dim& a, const dim& b) {
@@ -200,6 +201,23 @@ dim dim::min(const dim& a, const dim& b) {
 
 dim dim::max(const dim& a, const dim& b) {
   return extreme(dim_atom::kind::maximum, "max(", a, b, [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
+}
+
+dim dim::floor_of_real(real_steps steps, std::vector<dim> operands) {
+  if (std::ranges::all_of(operands, &dim::is_static)) {
+    std::vector<std::int64_t> numbers;
+    for (const dim& d : operands) numbers.push_back(d.value());
+    const auto result = floor_of(steps, numbers);
+    if (!result) throw error(error_kind::invalid_model, "a tensor dimension that is computed in floats is too large");
+    return *result;
+  }
+  std::string text = "floor32(";
+  for (const dim& d : operands) text += (text.back() == '(' ? "" : ",") + d.str();
+  text += ':' + text_of(steps) + ')';
+  if (text.size() > max_atom_text)
+    throw error(error_kind::unsupported, "the dimension " + text.substr(0, 60) + "... is too long");
+  return from(std::make_shared<const dim_atom>(
+      dim_atom{dim_atom::kind::real, std::move(text), std::move(operands), std::move(steps)}));
 }
 
 dim dim::from(dim_terms terms) {
@@ -244,30 +262,11 @@ std::set<std::string> dim::symbols() const {
 }
 
 dim dim::replace(const std::map<std::string, dim>& replacements) const {
-  if (is_static()) return *this;
-  auto of_atom = [&](const std::shared_ptr<const dim_atom>& atom) -> dim {
-    std::vector<dim> operands;
-    for (const dim& d : atom->operands) operands.push_back(d.replace(replacements));
-    switch (atom->is) {
-      case dim_atom::kind::quotient: return operands[0] / operands[1];
-      case dim_atom::kind::minimum:
-      case dim_atom::kind::maximum: {
-        dim result = operands[0];
-        for (const dim& d : operands) result = atom->is == dim_atom::kind::minimum ? min(result, d) : max(result, d);
-        return result;
-      }
-      default: break;
-    }
-    auto found = replacements.find(atom->text);
-    return found == replacements.end() ? from(atom) : found->second;
-  };
-  dim total = 0;
-  for (const auto& [atoms, coefficient] : *expression_) {
-    dim product = coefficient;
-    for (const auto& atom : atoms) product = product * of_atom(atom);
-    total = total + product;
-  }
-  return total;
+  return replace_atoms(*this, [&](const dim_atom& atom) -> std::optional<dim> {
+    if (atom.is != dim_atom::kind::symbol) return std::nullopt;
+    auto found = replacements.find(atom.text);
+    return found == replacements.end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 dim dim::substitute(const dim_bindings& bindings) const {

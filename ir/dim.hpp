@@ -1,6 +1,6 @@
 // A tensor dimension: a number or a symbolic expression. An expression is a polynomial over named symbols and over
-// quotients, minima and maxima of such polynomials ("batch", "2*seq+1", "floor(batch/2)", "min(512,seq)"). A value
-// type; symbolic dims share an immutable expression.
+// quotients, minima and maxima of such polynomials ("batch", "2*seq+1", "floor(batch/2)", "min(512,seq)"), and over
+// sizes that are computed in floats (real_size.hpp). A value type; symbolic dims share an immutable expression.
 // Two dims compare equal if their canonical forms are equal. Then their values are equal too, but dims with equal
 // values may have different canonical forms. Ranges of symbols are kept separately, in ir/dim_facts.hpp.
 #pragma once
@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ir/real_size.hpp"
 
 namespace kiln {
 
@@ -39,6 +41,8 @@ class dim {
   static dim parse(std::string_view text);   // inverse of str(); throws error{corrupted}
   static dim min(const dim& a, const dim& b);
   static dim max(const dim& a, const dim& b);
+  // floor of what the steps compute from `operands`. Throws error{invalid_model} if that is too large.
+  static dim floor_of_real(real_steps steps, std::vector<dim> operands);
   static dim from(dim_terms terms);
   static dim from(std::shared_ptr<const dim_atom> atom);
 
@@ -66,12 +70,14 @@ class dim {
 // Returns true and sets `quotient` if b divides a as a polynomial, for all values of the symbols.
 bool divides_exactly(const dim& a, const dim& b, dim& quotient);
 
-// An indivisible factor of a polynomial: a symbol, or a quotient, minimum or maximum of polynomials.
+// An indivisible factor of a polynomial: a symbol, or a quotient, minimum or maximum of polynomials, or a size that is
+// computed from polynomials in floats.
 struct dim_atom {
-  enum class kind : std::uint8_t { symbol, quotient, minimum, maximum };
+  enum class kind : std::uint8_t { symbol, quotient, minimum, maximum, real };
   kind is = kind::symbol;
-  std::string text;           // canonical: "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)"
+  std::string text;  // canonical: "seq", "floor(A/B)", "min(A,B,...)", "max(A,B,...)", "floor32(A,B,...:STEPS)"
   std::vector<dim> operands;  // quotient: numerator and divisor; symbol: none
+  real_steps steps = {};      // of a real
 };
 
 }  // namespace kiln

@@ -1,6 +1,8 @@
 #include "ir/dim_facts.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "ir/error.hpp"
@@ -22,7 +24,23 @@ bool is_extreme(const dim_atom& atom) {
   return atom.is == dim_atom::kind::minimum || atom.is == dim_atom::kind::maximum;
 }
 
+// The rounding of a bound to f32 is the bound of the rounded sizes.
+float as_real(bound b, float unknown) { return b ? static_cast<float>(*b) : unknown; }
+
+bound rounded_down(float x) {
+  constexpr float most = 0x1p62f;
+  return std::abs(x) < most ? bound(static_cast<std::int64_t>(std::floor(x))) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<real_range> dim_facts::real_bounds(const dim_atom& atom, int depth) const {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<real_range> ranges;
+  for (const dim& d : atom.operands)
+    ranges.push_back({as_real(lower(d, depth + 1), -infinity), as_real(upper(d, depth + 1), infinity)});
+  return range_of(atom.steps, ranges);
+}
 
 dim_facts::bound dim_facts::atom_lower(const dim_atom& atom, int depth) const {
   if (atom.is == dim_atom::kind::symbol) {
@@ -30,6 +48,10 @@ dim_facts::bound dim_facts::atom_lower(const dim_atom& atom, int depth) const {
     return found == ranges_.end() ? 1 : found->second.min;
   }
   if (depth >= deepest) return std::nullopt;
+  if (atom.is == dim_atom::kind::real) {
+    const auto range = real_bounds(atom, depth);
+    return range ? rounded_down(range->low) : std::nullopt;
+  }
   if (atom.is == dim_atom::kind::quotient) {
     bound a = lower(atom.operands[0], depth + 1), b = lower(atom.operands[1], depth + 1);
     if (!a || !b || *b < 0) return std::nullopt;
@@ -54,6 +76,10 @@ dim_facts::bound dim_facts::atom_upper(const dim_atom& atom, int depth) const {
     return found == ranges_.end() || found->second.max == INT64_MAX ? std::nullopt : bound(found->second.max);
   }
   if (depth >= deepest) return std::nullopt;
+  if (atom.is == dim_atom::kind::real) {
+    const auto range = real_bounds(atom, depth);
+    return range ? rounded_down(range->high) : std::nullopt;
+  }
   if (atom.is == dim_atom::kind::quotient) {
     bound a = upper(atom.operands[0], depth + 1), b = lower(atom.operands[1], depth + 1);
     if (!a || !b || *b < 0) return std::nullopt;
@@ -111,7 +137,7 @@ dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) cons
 dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
   auto terms = d.terms();
   for (const auto& [atoms, coefficient] : terms) {
-    if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol) continue;
+    if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol || atoms[0]->is == dim_atom::kind::real) continue;
     const dim_atom& atom = *atoms[0];
     auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
       return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });

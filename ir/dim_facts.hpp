@@ -40,6 +40,7 @@ class dim_facts {
   bound relaxed_lower(const dim& d, int depth) const;
   bound atom_lower(const dim_atom& atom, int depth) const;
   bound atom_upper(const dim_atom& atom, int depth) const;
+  std::optional<real_range> real_bounds(const dim_atom& atom, int depth) const;
   static bound negated(bound b) { return b && *b != INT64_MIN ? bound(-*b) : std::nullopt; }
 
   std::map<std::string, range> ranges_;

@@ -41,7 +41,12 @@ std::uint32_t dim_table::add_node(const dim_atom& atom) {
     for (const dim& d : atom.operands) operands.push_back(add_node(d));
     made.is = atom.is == dim_atom::kind::quotient  ? kind::quotient
               : atom.is == dim_atom::kind::minimum ? kind::minimum
+              : atom.is == dim_atom::kind::real    ? kind::real
                                                    : kind::maximum;
+    if (made.is == kind::real) {
+      made.steps = static_cast<std::uint32_t>(steps_.size());
+      steps_.push_back(atom.steps);
+    }
     made.first = static_cast<std::uint32_t>(operands_.size());
     made.count = static_cast<std::uint32_t>(operands.size());
     operands_.insert(operands_.end(), operands.begin(), operands.end());
@@ -63,6 +68,11 @@ std::optional<std::int64_t> dim_table::value_of(const node& n, const std::vector
   switch (n.is) {
     case kind::symbol: break;  // evaluate() knows it
     case kind::quotient: return floor_quotient(known[operands[0]], known[operands[1]]);
+    case kind::real: {
+      std::vector<std::int64_t> sizes;
+      for (std::uint32_t i = 0; i < n.count; ++i) sizes.push_back(known[operands[i]]);
+      return floor_of(steps_[n.steps], sizes);
+    }
     case kind::minimum:
     case kind::maximum:
       value = known[operands[0]];

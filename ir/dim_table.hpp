@@ -26,10 +26,11 @@ class dim_table {
 
  private:
   // Nodes are in the order of evaluation: each refers to earlier ones.
-  enum class kind : std::uint8_t { symbol, sum, quotient, minimum, maximum };
+  enum class kind : std::uint8_t { symbol, sum, quotient, minimum, maximum, real };
   struct node {
     kind is;
     std::uint32_t first, count;  // symbol: index in symbols_; sum: in terms_; otherwise in operands_
+    std::uint32_t steps = 0;     // real: index in steps_
   };
   // factor * the product of nodes
   struct term {
@@ -44,6 +45,7 @@ class dim_table {
   std::vector<term> terms_;
   std::vector<std::uint32_t> operands_;
   std::vector<std::string> symbols_;
+  std::vector<real_steps> steps_;
   std::vector<std::uint32_t> dims_;  // index to node
   std::map<std::string, std::uint32_t> known_sums_, known_atoms_;
   std::map<std::uint32_t, index> index_of_node_;

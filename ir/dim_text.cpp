@@ -9,7 +9,7 @@ namespace kiln {
 namespace {
 
 // Recursive descent over: sum = product (('+'|'-') product)*, product = factor ('*' factor)*,
-// factor = ['-'] number | symbol | floor(sum/sum) | min(sum,sum,...) | max(sum,sum,...).
+// factor = ['-'] number | symbol | floor(sum/sum) | min(sum,sum,...) | max(sum,sum,...) | floor32(sum,...:steps).
 class parser {
  public:
   explicit parser(std::string_view text) : text_(text) {}
@@ -70,6 +70,15 @@ class parser {
       dim divisor = sum();
       if (divisor.is_static() && divisor.value() <= 0) fail();
       result = result / divisor;
+    } else if (name == "floor32") {
+      std::vector<dim> operands{result};
+      while (take(',')) operands.push_back(sum());
+      const std::size_t end = take(':') ? text_.find(')', at_) : std::string_view::npos;
+      if (end == std::string_view::npos) fail();
+      auto steps = parse_steps(text_.substr(at_, end - at_), operands.size());
+      if (!steps) fail();
+      at_ = end;
+      result = dim::floor_of_real(std::move(*steps), std::move(operands));
     } else if (name == "min" || name == "max") {
       while (take(',')) result = name == "min" ? dim::min(result, sum()) : dim::max(result, sum());
     } else {

@@ -23,6 +23,11 @@ bool has_open_dims(const module& fusion) {
                              [](const instruction& i) { return !std::ranges::all_of(i.outputs(), &shape::is_static); });
 }
 
+// The symbols of the rows must be symbols of the model.
+bool has_computed_sizes(const dim& d) {
+  return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(computed_prefix); });
+}
+
 // The kernels of the whole program by the text of their fusion. Each distinct kernel is written only once.
 class kernel_pool {
  public:
@@ -33,7 +38,8 @@ class kernel_pool {
     auto [found, fresh] = known_.try_emplace(copy.body->str(), formed_.size());
     if (fresh) {
       content_hash payload = program_.add_kernel(write_(*copy.body, copy.symbol));
-      if (auto rows = independent_rows(*copy.body)) record_rows(program_, payload.hex(), *rows);
+      if (auto rows = independent_rows(*copy.body); rows && !has_computed_sizes(*rows))
+        record_rows(program_, payload.hex(), *rows);
       if (has_open_dims(*copy.body))
         for (const processor on : {processor::cpu, processor::gpu}) {
           std::string missing;

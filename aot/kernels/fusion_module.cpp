@@ -6,6 +6,7 @@
 
 #include "aot/kernels/traits.hpp"
 #include "aot/passes/facts.hpp"
+#include "ir/dim_atoms.hpp"
 
 namespace kiln {
 namespace {
@@ -65,6 +66,36 @@ class told_dims {
   std::set<std::string> known_;  // by the texts of the atoms
 };
 
+// Names the sizes that a model computes in floats: to a kernel they are symbols, whose values come from the shapes of
+// its parameters and outputs.
+class computed_sizes {
+ public:
+  dim operator()(const dim& d) {
+    return replace_atoms(d, [&](const dim_atom& atom) -> std::optional<dim> {
+      if (atom.is != dim_atom::kind::real) return std::nullopt;
+      const std::string name(std::string(computed_prefix) + std::to_string(names_.size()));
+      return names_.try_emplace(atom.text, dim::symbol(name)).first->second;
+    });
+  }
+  shape operator()(shape s) {
+    for (dim& d : s.dims) d = (*this)(d);
+    return s;
+  }
+  operation operator()(const operation& op) {
+    if (op.is<constant>()) return op;
+    attribute_list fields = op.attributes();
+    bool changed = false;
+    for (auto& field : fields)
+      if (auto* dims = std::get_if<std::vector<dim>>(&field.second))
+        for (dim& d : *dims)
+          if (dim named = (*this)(d); named != d) d = named, changed = true;
+    return changed ? make_operation(op.name(), fields) : op;
+  }
+
+ private:
+  std::map<std::string, dim> names_;  // by the texts of the atoms
+};
+
 class copier {
  public:
   copier(const partition& whole, std::size_t index) : whole_(whole), index_(index) {
@@ -118,7 +149,7 @@ class copier {
     if (!met_.insert({v, memory}).second) return;
     if (is_parameter(v, memory)) {
       if (copies_.contains({v, memory})) return;
-      value p = made_.body->add_parameter("p" + std::to_string(made_.arguments.size()), v.type());
+      value p = made_.body->add_parameter("p" + std::to_string(made_.arguments.size()), computed_(v.type()));
       made_.arguments.push_back(v);
       copies_[{v, false}] = copies_[{v, true}] = p;
       return;
@@ -141,7 +172,7 @@ class copier {
     auto first = data.bytes().first(storage_bytes(data.type().type, 1));
     value scalar =
         made_.body->add_constant(literal({data.type().type, {}}, std::vector<std::byte>(first.begin(), first.end())));
-    return v.type().rank() == 0 ? scalar : made_.body->add(broadcast{v.type().dims}, {scalar});
+    return v.type().rank() == 0 ? scalar : made_.body->add(broadcast{computed_(v.type()).dims}, {scalar});
   }
 
   value copy_instruction(value v) {
@@ -151,7 +182,7 @@ class copier {
     if (!at.origin().empty() &&
         std::find(made_.origins.begin(), made_.origins.end(), at.origin()) == made_.origins.end())
       made_.origins.push_back(at.origin());
-    value made = made_.body->add(at.op(), std::move(inputs));
+    value made = made_.body->add(computed_(at.op()), std::move(inputs));
     sources_.emplace_back(made.producer, &at);
     return made;
   }
@@ -194,6 +225,7 @@ class copier {
   const partition& whole_;
   std::size_t index_;
   fusion_copy made_;
+  computed_sizes computed_;
   std::map<std::pair<value, bool>, value> copies_;
   std::set<std::pair<value, bool>> met_;
   std::vector<std::pair<const instruction*, const instruction*>> sources_;  // pairs of a copy and its source

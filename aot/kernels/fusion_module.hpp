@@ -5,11 +5,15 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aot/kernels/partition.hpp"
 
 namespace kiln {
+
+// Prefix of the symbols that stand, in a copy, for sizes that the model computes in floats (ir/real_size.hpp).
+inline constexpr std::string_view computed_prefix = "computed.";
 
 struct fusion_copy {
   std::unique_ptr<module> body;

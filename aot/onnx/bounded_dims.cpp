@@ -152,6 +152,7 @@ bool grows_with_counts(const dim& d) {
     const auto& [atoms, coefficient] = term;
     const bool counts = std::ranges::any_of(atoms, [](const auto& atom) { return is_bounded(dim::from(atom)); });
     return !counts || (coefficient > 0 && std::ranges::all_of(atoms, [](const auto& atom) {
+                         if (atom->is == dim_atom::kind::real) return false;
                          if (atom->is == dim_atom::kind::quotient)
                            return grows_with_counts(atom->operands[0]) && !is_bounded(atom->operands[1]);
                          return std::ranges::all_of(atom->operands, grows_with_counts);

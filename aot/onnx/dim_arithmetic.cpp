@@ -1,6 +1,10 @@
 #include "aot/onnx/dim_arithmetic.hpp"
 
-#include "ir/ops/elementwise.hpp"
+#include <memory>
+
+#include "aot/onnx/symbolic.hpp"
+#include "ir/error.hpp"
+#include "ir/ops/all.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -9,8 +13,18 @@ using fn = scalar_function;
 
 value combined(fn f, value a, value b, const dim_emitter& emit) { return emit.add(elementwise{f}, {a, b}); }
 
+// Repeating the steps in a kernel would round differently on some targets. The size of a tensor is exact.
+value value_of_real(const dim& size, const dim_emitter& emit) {
+  for (const std::string& symbol : size.symbols())
+    if (symbol.starts_with(count_prefix))
+      throw error(error_kind::unsupported,
+                  "the size " + size.str() + " is computed in floats from a result's size that depends on data");
+  return emit.add(reduce{reduction_kind::sum, {0}, true}, {emit.add(broadcast{{size}}, {emit.number(1)})});
+}
+
 value value_of_atom(const dim_atom& atom, const dim_emitter& emit) {
   if (atom.is == dim_atom::kind::symbol) return emit.symbol(atom.text);
+  if (atom.is == dim_atom::kind::real) return value_of_real(dim::from(std::make_shared<const dim_atom>(atom)), emit);
   value result = value_of_dim(atom.operands.at(0), emit);
   if (atom.is == dim_atom::kind::quotient) {
     // Integer division truncates. Subtracting the remainder first makes the numerator a multiple of the divisor.

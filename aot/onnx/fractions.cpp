@@ -1,5 +1,7 @@
 #include "aot/onnx/fractions.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -9,14 +11,17 @@
 namespace kiln::onnx_import {
 namespace {
 
+constexpr std::size_t most_real_steps = 64;
+
 // f32 computes with such a fraction without rounding, as sizes are small against 2^24.
 bool is_exact(const fraction& x) {
   constexpr std::int64_t most = 256;
-  return x.under.is_static() && x.under.value() <= most &&
+  return !x.rounded && x.under.is_static() && x.under.value() <= most &&
          std::has_single_bit(static_cast<std::uint64_t>(x.under.value()));
 }
 
 fraction reduced(const fraction& x) {
+  if (x.rounded) return x;
   if (dim whole; divides_exactly(x.over, x.under, whole)) return {whole, 1};
   return x;
 }
@@ -40,14 +45,58 @@ std::optional<fraction> quotient(const fraction& a, const fraction& b, const dim
   return of_integers || is_exact(result) ? std::optional(result) : std::nullopt;
 }
 
+// The value in f32 of a size.
+real_number real_of(const dim& size) {
+  if (size.is_static()) return {{{real_step::kind::number, 0, static_cast<float>(size.value())}}, {}};
+  return {{{real_step::kind::size, 0, 0}}, {size}};
+}
+
+// Appends the steps of `b`, whose operands join those of `a`.
+void append(real_number& a, const real_number& b) {
+  for (real_step step : b.steps) {
+    if (step.is == real_step::kind::size) {
+      const dim& size = b.operands.at(step.operand);
+      const auto found = std::ranges::find(a.operands, size);
+      step.operand = static_cast<std::uint32_t>(found - a.operands.begin());
+      if (found == a.operands.end()) a.operands.push_back(size);
+    }
+    a.steps.push_back(step);
+  }
+}
+
+real_number real_of(const fraction& x) {
+  if (x.rounded) return *x.rounded;
+  real_number result = real_of(x.over);
+  if (x.under == dim(1)) return result;
+  append(result, real_of(x.under));
+  result.steps.push_back({real_step::kind::div});
+  return result;
+}
+
+std::optional<fraction> in_steps(real_step::kind is, std::span<const fraction> x) {
+  real_number result = real_of(x[0]);
+  for (const fraction& operand : x.subspan(1)) append(result, real_of(operand));
+  result.steps.push_back({is});
+  if (result.steps.size() > most_real_steps) return std::nullopt;
+  return fraction{0, 1, std::move(result)};
+}
+
 std::optional<fraction> rounded_down(const fraction& x, const dim_facts& facts) {
+  if (x.rounded) return fraction{dim::floor_of_real(x.rounded->steps, x.rounded->operands), 1};
   if (x.under == dim(1)) return x;
   return facts.at_least(x.over, 0) ? std::optional(fraction{x.over / x.under, 1}) : std::nullopt;
 }
 
-std::optional<fraction> apply(scalar_function f, std::span<const fraction> x, const dim_facts& facts) {
-  if (f == scalar_function::floor) return rounded_down(x[0], facts);
-  if (f == scalar_function::ceil) return rounded_down({x[0].over + x[0].under - dim(1), x[0].under}, facts);
+std::optional<fraction> to_integer(real_step::kind is, const fraction& x, const dim_facts& facts) {
+  if (!x.rounded && x.under == dim(1)) return x;
+  if (!x.rounded && is == real_step::kind::floor) return rounded_down(x, facts);
+  if (!x.rounded && is == real_step::kind::ceil) return rounded_down({x.over + x.under - dim(1), x.under}, facts);
+  auto steps = in_steps(is, std::span(&x, 1));
+  return steps ? rounded_down(*steps, facts) : std::nullopt;
+}
+
+// Returns nullopt if rounding in f32 matters.
+std::optional<fraction> without_rounding(scalar_function f, std::span<const fraction> x, const dim_facts& facts) {
   for (const fraction& operand : x)
     if (!is_exact(operand)) return std::nullopt;
   switch (f) {
@@ -55,7 +104,31 @@ std::optional<fraction> apply(scalar_function f, std::span<const fraction> x, co
     case scalar_function::sub: return sum(x[0], x[1], -1);
     case scalar_function::mul: return exact({x[0].over * x[1].over, x[0].under * x[1].under});
     case scalar_function::div: return quotient(x[0], x[1], facts);
+    case scalar_function::reciprocal: return quotient({1, 1}, x[0], facts);
     case scalar_function::neg: return fraction{dim(0) - x[0].over, x[0].under};
+    default: return std::nullopt;
+  }
+}
+
+std::optional<fraction> apply(scalar_function f, std::span<const fraction> x, element_type type,
+                              const dim_facts& facts) {
+  using kind = real_step::kind;
+  if (f == scalar_function::floor) return to_integer(kind::floor, x[0], facts);
+  if (f == scalar_function::ceil) return to_integer(kind::ceil, x[0], facts);
+  if (auto result = without_rounding(f, x, facts)) return result;
+  if (type != element_type::f32) return std::nullopt;
+  const fraction one{1, 1}, zero{0, 1};
+  switch (f) {
+    case scalar_function::round: return to_integer(kind::round, x[0], facts);
+    case scalar_function::add: return in_steps(kind::add, x);
+    case scalar_function::sub: return in_steps(kind::sub, x);
+    case scalar_function::mul: return in_steps(kind::mul, x);
+    case scalar_function::div: return in_steps(kind::div, x);
+    case scalar_function::min: return in_steps(kind::minimum, x);
+    case scalar_function::max: return in_steps(kind::maximum, x);
+    case scalar_function::sqrt: return in_steps(kind::sqrt, x);
+    case scalar_function::reciprocal: return in_steps(kind::div, std::array{one, x[0]});
+    case scalar_function::neg: return in_steps(kind::sub, std::array{zero, x[0]});
     default: return std::nullopt;
   }
 }
@@ -69,7 +142,7 @@ std::optional<known_fractions> move(const operation& op, std::span<const shape> 
     std::vector<std::int64_t> positions;
     bool is_data = i == 0 || op.is<concat>();
     for (const fraction& x : values[i]) {
-      if (!is_data && !(x.over.is_static() && x.under == dim(1))) return std::nullopt;
+      if (!is_data && !(!x.rounded && x.over.is_static() && x.under == dim(1))) return std::nullopt;
       positions.push_back(is_data ? static_cast<std::int64_t>(pool.size()) : x.over.value());
       if (is_data) pool.push_back(x);
     }
@@ -89,11 +162,16 @@ std::optional<known_fractions> evaluate(const operation& op, std::span<const sha
     return move(op, inputs, values);
   known_fractions result;
   if (const auto* c = op.get_if<convert>()) {
-    if (c->type == element_type::f32 || c->type == element_type::f64) return values[0];
+    if (c->type == inputs[0].type) return values[0];
+    if (c->type == element_type::f32 || c->type == element_type::f64) {
+      // Steps are on f32 numbers only.
+      if (std::ranges::any_of(values[0], [](const fraction& x) { return x.rounded.has_value(); })) return std::nullopt;
+      return values[0];
+    }
     if (c->type != element_type::i32 && c->type != element_type::i64) return std::nullopt;
     for (const fraction& x : values[0]) {
       auto whole = rounded_down(x, facts);
-      if (!whole) return std::nullopt;
+      if (!whole || (x.rounded && !facts.at_least(whole->over, 0))) return std::nullopt;  // conversion truncates
       result.push_back(*whole);
     }
     return result;
@@ -103,7 +181,7 @@ std::optional<known_fractions> evaluate(const operation& op, std::span<const sha
   for (std::size_t i = 0, count = static_cast<std::size_t>(output.element_count()); i < count; ++i) {
     std::vector<fraction> operands;
     for (const auto& v : values) operands.push_back(v.at(i));
-    auto element = apply(e->function, operands, facts);
+    auto element = apply(e->function, operands, output.type, facts);
     if (!element) return std::nullopt;
     result.push_back(*element);
   }
@@ -124,7 +202,13 @@ std::optional<known_fractions> fractions_of(const literal& data) {
   known_fractions result;
   for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i) {
     const double scaled = data.at(i) * parts;
-    if (!(std::abs(scaled) < most * parts) || scaled != std::trunc(scaled)) return std::nullopt;
+    const bool small = std::abs(scaled) < most * parts && scaled == std::trunc(scaled);
+    if (!small) {
+      if (data.type().type != element_type::f32 || !std::isfinite(scaled)) return std::nullopt;
+      const auto number = static_cast<float>(data.at(i));
+      result.push_back({0, 1, real_number{{{real_step::kind::number, 0, number}}, {}}});
+      continue;
+    }
     std::int64_t over = static_cast<std::int64_t>(scaled), under = parts;
     for (; under > 1 && over % 2 == 0; under /= 2) over /= 2;
     if (under > 1 && std::abs(over) > most_over) return std::nullopt;
@@ -136,7 +220,7 @@ std::optional<known_fractions> fractions_of(const literal& data) {
 std::optional<known_elements> integers_of(const known_fractions& fractions) {
   known_elements result;
   for (const fraction& x : fractions) {
-    if (!(x.under == dim(1))) return std::nullopt;
+    if (x.rounded || !(x.under == dim(1))) return std::nullopt;
     result.push_back(x.over);
   }
   return result;

@@ -1,5 +1,6 @@
 // Shape computations in floats: models compute sizes such as Ceil(height / 2.0) * 2.0. An element is a fraction of two
-// dims. The results must be those of f32, so an inexact quotient may be rounded to an integer and nothing else.
+// dims where rounding in f32 does not matter: exact numbers, and quotients that are only rounded to integers. Otherwise
+// the element is the steps that f32 must take, as in Floor(height * Min(800 / Min(height, width), 2.5)).
 #pragma once
 
 #include <optional>
@@ -10,14 +11,22 @@
 
 namespace kiln::onnx_import {
 
-// over / under, where under is at least 1.
+// Steps on f32 numbers that start from sizes.
+struct real_number {
+  real_steps steps;
+  std::vector<dim> operands;
+};
+
+// over / under, where under is at least 1, or the value of `rounded` if that is set.
 struct fraction {
   dim over, under = 1;
+  std::optional<real_number> rounded = std::nullopt;
 };
 using known_fractions = std::vector<fraction>;
 
 known_fractions fractions_of(const known_elements& elements);
-// The elements of a small literal of floats; nullopt if one is not a small multiple of 2^-8.
+// The elements of a small literal of floats; nullopt if one is not finite, or a double that is no small multiple of
+// 2^-8.
 std::optional<known_fractions> fractions_of(const literal& data);
 // The elements as dims; nullopt if one is not known to be an integer.
 std::optional<known_elements> integers_of(const known_fractions& fractions);

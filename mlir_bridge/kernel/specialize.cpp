@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
 #include "mlir_bridge/dialect/convert.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
@@ -113,12 +114,7 @@ class dim_solver {
       if (!operands.back().is_static()) return dim::from(atom);
     }
     if (atom->is == dim_atom::kind::symbol) return dim::from(atom);
-    dim result = operands.at(0);
-    for (const dim& operand : std::span(operands).subspan(1)) {
-      if (atom->is == dim_atom::kind::quotient) result = result / operand;
-      else result = atom->is == dim_atom::kind::minimum ? dim::min(result, operand) : dim::max(result, operand);
-    }
-    return result;
+    return with_operands(*atom, operands);
   }
 
   // rest = coefficient * atom + constant determines the atom.

@@ -77,13 +77,67 @@ TEST(computed_sizes, quotients_and_dyadic_factors_are_rounded_down) {
 }
 
 // f32 rounds 10 * 0.7 to 7, the exact product of the two floats is less than 7.
-TEST(computed_sizes, factors_that_floats_round_are_refused) {
+TEST(computed_sizes, factors_that_floats_round_are_followed_step_by_step) {
+  auto scaled_by = [](const char* rounding) {
+    return array_of_size([rounding](model_builder& m) {
+             m.floats("scale", {}, {0.7f});
+             m.node("Mul", {"length", "scale"}, {"part"});
+             m.node(rounding, {"part"}, {"size"});
+           })
+        .import();
+  };
+  program down = scaled_by("Floor"), up = scaled_by("Ceil"), nearest = scaled_by("Round"), cast = scaled_by("Identity");
+  for (std::int64_t n : {1, 3, 5, 10, 11, 20}) {
+    const float part = static_cast<float>(n) * 0.7f;
+    EXPECT_EQ(size_for(down, n), static_cast<std::int64_t>(std::floor(part))) << n;
+    EXPECT_EQ(size_for(up, n), static_cast<std::int64_t>(std::ceil(part))) << n;
+    EXPECT_EQ(size_for(nearest, n), static_cast<std::int64_t>(std::nearbyint(part))) << n;
+    EXPECT_EQ(size_for(cast, n), static_cast<std::int64_t>(part)) << n;
+  }
+  EXPECT_EQ(size_for(down, 10), 7);
+}
+
+// Steps are those of f32. A model that computes its sizes in doubles is refused if rounding matters.
+TEST(computed_sizes, factors_that_doubles_round_are_refused) {
   model_builder m = array_of_size([](model_builder& m) {
     m.floats("scale", {}, {0.7f});
-    m.node("Mul", {"length", "scale"}, {"part"});
+    for (auto [from, to] : {std::pair("scale", "wide_scale"), std::pair("length", "wide_length")})
+      graph_builder::attribute(m.node("Cast", {from}, {to}), "to", std::int64_t{::onnx::TensorProto::DOUBLE});
+    m.node("Mul", {"wide_length", "wide_scale"}, {"part"});
     m.node("Floor", {"part"}, {"size"});
   });
   EXPECT_THROW(m.import(), error);
+}
+
+// torchvision's detection models: the shorter side becomes 64 unless the longer one would exceed 128.
+TEST(computed_sizes, an_image_is_resized_by_a_scale_that_depends_on_its_size) {
+  model_builder m;
+  m.input("x", float_type, {"h", "w"}).output("y");
+  m.node("Shape", {"x"}, {"shape"});
+  auto reduced = [&](const char* op, const char* to) {
+    graph_builder::attribute(m.node(op, {"shape"}, {std::string(to) + "_int"}), "keepdims", std::int64_t{0});
+    graph_builder::attribute(m.node("Cast", {std::string(to) + "_int"}, {to}), "to", std::int64_t{float_type});
+  };
+  reduced("ReduceMin", "low"), reduced("ReduceMax", "high");
+  m.floats("short", {}, {64}), m.floats("long", {}, {128});
+  m.node("Reciprocal", {"low"}, {"low_inverse"});
+  m.node("Mul", {"low_inverse", "short"}, {"by_low"});
+  m.node("Div", {"long", "high"}, {"by_high"});
+  m.node("Min", {"by_low", "by_high"}, {"scale"});
+  graph_builder::attribute(m.node("Cast", {"shape"}, {"sides"}), "to", std::int64_t{float_type});
+  m.node("Mul", {"sides", "scale"}, {"scaled"});
+  m.node("Floor", {"scaled"}, {"rounded"});
+  graph_builder::attribute(m.node("Cast", {"rounded"}, {"sizes"}), "to", std::int64_t{int64_type});
+  m.node("Resize", {"x", "", "", "sizes"}, {"y"});
+  program p = m.import();
+  for (auto [h, w] : {std::pair<std::int64_t, std::int64_t>{48, 70}, {70, 48}, {30, 100}, {64, 64}, {33, 61}}) {
+    const auto low = static_cast<float>(std::min(h, w)), high = static_cast<float>(std::max(h, w));
+    const float inverse = 1 / low, by_low = inverse * 64, by_high = 128 / high, scale = std::min(by_low, by_high);
+    const float scaled_h = static_cast<float>(h) * scale, scaled_w = static_cast<float>(w) * scale;
+    const auto y = first_output(p, {ramp({h, w}, 0.3f)}).type();
+    EXPECT_EQ(y.dims[0], dim(static_cast<std::int64_t>(scaled_h))) << h << "x" << w;
+    EXPECT_EQ(y.dims[1], dim(static_cast<std::int64_t>(scaled_w))) << h << "x" << w;
+  }
 }
 
 // torch's dynamo exporter writes (n * n * 2) / n with Pow.

@@ -5,6 +5,7 @@
 
 #include "aot/kernels/traits.hpp"
 #include "aot/pipeline.hpp"
+#include "ir/independent_rows.hpp"
 #include "test/aot/passes/passes_test.hpp"
 #include "test/aot/passes/unformed.hpp"
 
@@ -398,6 +399,25 @@ TEST(formation, symbolic_dims) {
   program bound = unformed(p, kernels);
   bound.symbols = p.symbols;
   expect_equal(expected, run(bound.bind({{"n", 3}})), 1e-6);
+}
+
+TEST(formation, sizes_computed_in_floats_are_symbols_of_kernels) {
+  auto scaled = [](float by, const char* of) {
+    return dim::floor_of_real({{real_step::kind::size}, {real_step::kind::number, 0, by}, {real_step::kind::mul}},
+                              {dim::symbol(of)});
+  };
+  program p;
+  builder b(p.main());
+  const dim first = scaled(0.7f, "h"), second = scaled(0.3f, "w");
+  b.out({b.f(relu, {b.p("x", {first, 5})}), b.f(relu, {b.p("y", {second, 5})})});
+  std::vector<formed_kernel> kernels;
+  form_kernels(p, write_text, &kernels);
+  p.validate();
+  ASSERT_EQ(kernels.size(), 1u);  // the two differ in sizes only
+  EXPECT_EQ(kernels[0].fusion->parameters()[0].type().dims[0], dim::symbol("computed.0"));
+  EXPECT_FALSE(recorded_rows(p, kernels[0].payload.hex()));
+  EXPECT_EQ(p.main().outputs()[0].type().dims[0], first);
+  EXPECT_EQ(p.main().outputs()[1].type().dims[0], second);
 }
 
 // Random graphs: fusion must preserve the numbers and must not create cycles.
