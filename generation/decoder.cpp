@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "ir/error.hpp"
+#include "ir/sequence_errors.hpp"
 
 namespace kiln {
 namespace {
@@ -135,16 +135,16 @@ void decoder::check(const id_rows& rows) const {
   if (!history_.empty() && rows.size() != history_.size())
     throw error(error_kind::usage, fmt::format("ids: {} rows for {} sequences", rows.size(), history_.size()));
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].empty()) throw error(error_kind::usage, fmt::format("prompt {}: it is empty; give at least one id", r));
+    if (rows[r].empty()) throw error(invalid_sequence, fmt::format("prompt {}: it is empty; give at least one id", r));
     for (std::int64_t id : rows[r])
       if (id < 0 || id >= last_->known_ids())
-        throw error(error_kind::usage,
+        throw error(invalid_sequence,
                     fmt::format("prompt {}: id {} is not in the vocabulary of {} ids", r, id, last_->known_ids()));
   }
   check_padding(rows);
   const auto total = past_ + static_cast<std::int64_t>(longest(rows));
   if (context_ && total > *context_)
-    throw error(error_kind::usage,
+    throw error(context_full,
                 fmt::format("context: {} ids do not fit into the {} that the model takes; shorten the prompt, or ask "
                             "for fewer new ids",
                             total, *context_));
@@ -312,7 +312,7 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
   const auto parameters = encoder_->portable().main().parameters();
   std::vector<std::int64_t> ids, mask;
   for (std::size_t r = 0; r < rows.size() && encodes_ids(); ++r) {
-    if (rows[r].empty()) throw error(error_kind::usage, fmt::format("prompt {}: it is empty; give at least one id", r));
+    if (rows[r].empty()) throw error(invalid_sequence, fmt::format("prompt {}: it is empty; give at least one id", r));
     const std::size_t missing = length - rows[r].size();
     if (missing > 0 && !takes_encoder_padding())
       throw error(

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/error.hpp"
+#include "ir/sequence_errors.hpp"
 
 namespace kiln {
 namespace {
@@ -22,7 +22,7 @@ std::int64_t steps_of(const decoder& model, const id_rows& prompts, const genera
   // The last id is an answer only; it takes no place.
   const std::int64_t room = *model.context() - begin + 1;
   if (chosen && wanted > room)
-    throw error(error_kind::usage,
+    throw error(context_full,
                 fmt::format("context: a prompt of {} ids and {} new ones do not fit into {}; shorten the prompt, or "
                             "ask for fewer with --max-new-tokens",
                             begin, wanted, *model.context()));

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ir/error.hpp"
-#include "ir/invalid_shape.hpp"
+#include "ir/sequence_errors.hpp"
 
 namespace kiln {
 
@@ -17,7 +17,7 @@ struct error_kind_row {
   std::string_view meaning;
 };
 
-inline constexpr std::array<error_kind_row, 23> error_kinds{{
+inline constexpr std::array<error_kind_row, 25> error_kinds{{
     {error_kind::usage, "usage", 2, "usage", "The caller asked for something that makes no sense."},
     {error_kind::mismatch, "mismatch", 1, "mismatch", "What was checked does not hold."},
     {error_kind::missing_file, "missing_file", 3, "missing_file", "A named file is not there or cannot be read."},
@@ -50,13 +50,18 @@ inline constexpr std::array<error_kind_row, 23> error_kinds{{
      "A size is outside of its range, contradicts another input, or breaks a rule of the model; or an input has "
      "another "
      "rank or type."},
+    {invalid_sequence, "invalid_sequence", 6, "invalid_sequence",
+     "A language model was given an id outside of its vocabulary, an empty prompt, or a mask that contradicts the "
+     "prompt."},
+    {context_full, "context_full", 6, "context_full",
+     "A sequence has no room for more ids: the context or the positions of the language model are used up."},
 }};
 
 // Rows are indexed by their kind.
 static_assert([] {
   for (std::size_t i = 0; i < error_kinds.size(); ++i)
     if (error_kinds[i].kind != static_cast<error_kind>(i)) return false;
-  return error_kinds.back().kind == invalid_shape;
+  return error_kinds.back().kind == context_full;
 }());
 
 }  // namespace kiln

@@ -10,11 +10,30 @@ namespace kiln::c_interface {
 namespace {
 
 // Indexed by kiln_status.
-constexpr std::array<const char*, KILN_INVALID_SHAPE + 1> status_names{
-    "ok",           "usage",         "missing_file", "damaged_file", "newer_version", "unsupported",    "not_native",
-    "io",           "out_of_memory", "internal",     "untrusted",    "mismatch",      "compile_failed", "timed_out",
-    "no_driver",    "no_device",     "wrong_device", "device_lost",  "not_built_in",  "not_cached",     "unreachable",
-    "invalid_shape"};
+constexpr std::array<const char*, KILN_CONTEXT_FULL + 1> status_names{"ok",
+                                                                      "usage",
+                                                                      "missing_file",
+                                                                      "damaged_file",
+                                                                      "newer_version",
+                                                                      "unsupported",
+                                                                      "not_native",
+                                                                      "io",
+                                                                      "out_of_memory",
+                                                                      "internal",
+                                                                      "untrusted",
+                                                                      "mismatch",
+                                                                      "compile_failed",
+                                                                      "timed_out",
+                                                                      "no_driver",
+                                                                      "no_device",
+                                                                      "wrong_device",
+                                                                      "device_lost",
+                                                                      "not_built_in",
+                                                                      "not_cached",
+                                                                      "unreachable",
+                                                                      "invalid_shape",
+                                                                      "invalid_sequence",
+                                                                      "context_full"};
 
 // Per error_kind: the status that the table of kinds names.
 constexpr auto statuses = [] {
@@ -25,7 +44,7 @@ constexpr auto statuses = [] {
   }
   return result;
 }();
-static_assert(std::ranges::all_of(statuses, [](kiln_status s) { return s > KILN_OK && s <= KILN_INVALID_SHAPE; }));
+static_assert(std::ranges::all_of(statuses, [](kiln_status s) { return s > KILN_OK && s <= KILN_CONTEXT_FULL; }));
 
 // Of fixed size, so that even out-of-memory has room for its message.
 thread_local char last_error[1024] = "";

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 9
+#define KILN_API_VERSION 10
 
 typedef enum kiln_status {
   KILN_OK = 0,
@@ -47,14 +47,16 @@ typedef enum kiln_status {
   KILN_MISMATCH,       /* what was checked does not hold */
   KILN_COMPILE_FAILED, /* a code generator, or the compiler of a driver, gave up */
   KILN_TIMED_OUT,
-  KILN_NO_DRIVER,    /* the GPU's driver is not installed or does not work */
-  KILN_NO_DEVICE,    /* the driver has no such device */
-  KILN_WRONG_DEVICE, /* the device is here, but cannot run this code */
-  KILN_DEVICE_LOST,  /* the device stopped working: open the program again */
-  KILN_NOT_BUILT_IN, /* this library lacks a component that the call needs, such as the compiler */
-  KILN_NOT_CACHED,   /* only cached kernels were allowed, and one is missing */
-  KILN_UNREACHABLE,  /* a server does not answer */
-  KILN_INVALID_SHAPE /* the model does not take these sizes, or an input of this shape; since version 9 */
+  KILN_NO_DRIVER,        /* the GPU's driver is not installed or does not work */
+  KILN_NO_DEVICE,        /* the driver has no such device */
+  KILN_WRONG_DEVICE,     /* the device is here, but cannot run this code */
+  KILN_DEVICE_LOST,      /* the device stopped working: open the program again */
+  KILN_NOT_BUILT_IN,     /* this library lacks a component that the call needs, such as the compiler */
+  KILN_NOT_CACHED,       /* only cached kernels were allowed, and one is missing */
+  KILN_UNREACHABLE,      /* a server does not answer */
+  KILN_INVALID_SHAPE,    /* the model does not take these sizes, or an input of this shape; since version 9 */
+  KILN_INVALID_SEQUENCE, /* ids or a mask that a language model cannot take; since version 10, as is the next one */
+  KILN_CONTEXT_FULL      /* a sequence has no room for more ids */
 } kiln_status;
 
 typedef enum kiln_type {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/error.hpp"
+#include "ir/sequence_errors.hpp"
 #include "tools/npy.hpp"
 
 namespace kiln::tools {
@@ -31,13 +31,13 @@ id_rows rows_of(const literal& data) {
 std::vector<std::int64_t> unmasked(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& mask,
                                    const std::string& file, std::size_t row) {
   if (std::ranges::any_of(mask, [](std::int64_t m) { return m != 0 && m != 1; }))
-    throw error(error_kind::usage, fmt::format("{}: row {} has elements other than 0 and 1", file, row));
+    throw error(invalid_sequence, fmt::format("{}: row {} has elements other than 0 and 1", file, row));
   const auto begin = std::ranges::find(mask, 1);
   const auto end = std::find(begin, mask.end(), 0);
   if (std::find(end, mask.end(), 1) != mask.end())
-    throw error(error_kind::usage, fmt::format("{}: row {} has a 0 between ones; only padding before or after a prompt "
-                                               "can be masked",
-                                               file, row));
+    throw error(invalid_sequence, fmt::format("{}: row {} has a 0 between ones; only padding before or after a prompt "
+                                              "can be masked",
+                                              file, row));
   const auto first = begin - mask.begin(), last = end - mask.begin();
   return {ids.begin() + first, ids.begin() + last};
 }
@@ -52,8 +52,8 @@ id_rows read_prompts(const std::vector<std::string>& files, const std::string& m
   if (files.size() != 1) throw error(error_kind::usage, "--prompt-mask: it belongs to one --prompt-ids");
   const id_rows masks = rows_of(read_integers(mask));
   if (masks.size() != prompts.size() || masks[0].size() != prompts[0].size())
-    throw error(error_kind::usage, fmt::format("{}: has {} x {} elements, the prompt has {} x {} ids", mask,
-                                               masks.size(), masks[0].size(), prompts.size(), prompts[0].size()));
+    throw error(invalid_sequence, fmt::format("{}: has {} x {} elements, the prompt has {} x {} ids", mask,
+                                              masks.size(), masks[0].size(), prompts.size(), prompts[0].size()));
   for (std::size_t r = 0; r < prompts.size(); ++r) prompts[r] = unmasked(prompts[r], masks[r], mask, r);
   return prompts;
 }

@@ -22,6 +22,18 @@ class InvalidShapeError(KilnError, ValueError):
     status = "invalid_shape"
 
 
+class InvalidSequenceError(KilnError, ValueError):
+    """A language model was given an id outside of its vocabulary, an empty prompt, or a mask that contradicts it."""
+
+    status = "invalid_sequence"
+
+
+class ContextFullError(KilnError):
+    """A sequence has no room for more ids."""
+
+    status = "context_full"
+
+
 class MismatchError(KilnError):
     """What was checked does not hold."""
 

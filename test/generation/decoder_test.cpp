@@ -79,11 +79,11 @@ TEST_F(decoder_test, compiles_nothing_after_the_first_step) {
 TEST_F(decoder_test, refuses_bad_ids_and_stays_as_it_was) {
   decoder model({.decoder = &*opened}, 5);
   model.append({{3, 1, 4}});
-  EXPECT_THAT(failure(model, {{11}}), HasSubstr("usage: prompt 0: id 11 is not in the vocabulary of 11 ids"));
+  EXPECT_THAT(failure(model, {{11}}), HasSubstr("invalid_sequence: prompt 0: id 11 is not in the vocabulary of 11 ids"));
   EXPECT_THAT(failure(model, {{-1}}), HasSubstr("id -1"));
   EXPECT_THAT(failure(model, {{}}), HasSubstr("it is empty"));
   EXPECT_THAT(failure(model, {{1}, {2}}), HasSubstr("2 rows for 1 sequences"));
-  EXPECT_THAT(failure(model, {{1, 2, 3}}), HasSubstr("context: 6 ids do not fit into the 5"));
+  EXPECT_THAT(failure(model, {{1, 2, 3}}), HasSubstr("context_full: context: 6 ids do not fit into the 5"));
   EXPECT_EQ(model.length(), 3);
   expect_logits(model.append({{1, 5}}), {3, 1, 4, 1, 5});
 }

@@ -31,6 +31,7 @@ class Errors(PythonCase):
         for ours, theirs in [
             (errors.UsageError, ValueError),
             (errors.InvalidShapeError, ValueError),
+            (errors.InvalidSequenceError, ValueError),
             (errors.MissingFileError, FileNotFoundError),
             (errors.FileAccessError, OSError),
             (errors.OutOfMemoryError, MemoryError),

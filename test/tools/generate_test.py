@@ -211,7 +211,7 @@ class Generate(kiln_case.KilnCase):
         self.assertEqual(np.load(self.path("out/tokens.npy")).tolist(), want)
         lines = self.kiln("generate", self.path("folder"), "--prompt-ids", ids, "--max-new-tokens", 6, "--ignore-stop-ids").stdout.split()
         self.assertEqual([int(i) for i in lines], want)
-        self.refused(2, "usage", f"do not fit into {CONTEXT}", self.path("folder"), "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
+        self.refused(6, "context_full", f"do not fit into {CONTEXT}", self.path("folder"), "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
 
     def test_a_decoder_without_a_cache_and_an_encoder(self):
         model = self.model(cached=False)
@@ -274,15 +274,15 @@ class Generate(kiln_case.KilnCase):
 
     def test_bad_input(self):
         model, ids = self.model(), self.ids([1, 2])
-        self.refused(2, "usage", "id 40 is not in the vocabulary of 40 ids", model, "--prompt-ids", self.ids([1, 40], "a.npy"))
-        self.refused(2, "usage", "id -1", model, "--prompt-ids", self.ids([-1], "b.npy"))
-        self.refused(2, "usage", "it is empty", model, "--prompt-ids", self.ids([], "c.npy"))
-        self.refused(2, "usage", "do not fit into", model, "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
-        self.refused(2, "usage", "do not fit into 5", model, "--prompt-ids", ids, "--max-new-tokens", 5, "--context", 5)
-        self.refused(2, "usage", "the prompt has 1 x 2 ids", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1], "d.npy"))
-        self.refused(2, "usage", "other than 0 and 1", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1, 2], "e.npy"))
-        self.refused(2, "usage", "it is empty", model, "--prompt-ids", ids, "--prompt-mask", self.ids([0, 0], "f.npy"))
-        self.refused(2, "usage", "0 between ones", model, "--prompt-ids", self.ids([1, 2, 3], "g.npy"), "--prompt-mask", self.ids([1, 0, 1], "h.npy"))
+        self.refused(6, "invalid_sequence", "id 40 is not in the vocabulary of 40 ids", model, "--prompt-ids", self.ids([1, 40], "a.npy"))
+        self.refused(6, "invalid_sequence", "id -1", model, "--prompt-ids", self.ids([-1], "b.npy"))
+        self.refused(6, "invalid_sequence", "it is empty", model, "--prompt-ids", self.ids([], "c.npy"))
+        self.refused(6, "context_full", "do not fit into", model, "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
+        self.refused(6, "context_full", "do not fit into 5", model, "--prompt-ids", ids, "--max-new-tokens", 5, "--context", 5)
+        self.refused(6, "invalid_sequence", "the prompt has 1 x 2 ids", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1], "d.npy"))
+        self.refused(6, "invalid_sequence", "other than 0 and 1", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1, 2], "e.npy"))
+        self.refused(6, "invalid_sequence", "it is empty", model, "--prompt-ids", ids, "--prompt-mask", self.ids([0, 0], "f.npy"))
+        self.refused(6, "invalid_sequence", "0 between ones", model, "--prompt-ids", self.ids([1, 2, 3], "g.npy"), "--prompt-mask", self.ids([1, 0, 1], "h.npy"))
         np.save(self.path("floats.npy"), np.ones(3, np.float32))
         self.refused(2, "usage", "not integers", model, "--prompt-ids", self.path("floats.npy"))
         self.refused(3, "unsupported", "no input of token ids", self.conv_model(), "--prompt-ids", ids)
