@@ -122,7 +122,7 @@ void decoder::check_padded_answer(const id_rows& rows, std::span<const float> lo
 
 void decoder::check_padding(const id_rows& rows) const {
   if (std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows[0].size(); })) return;
-  if (past_ > 0) throw error(error_kind::usage, "ids: only the first rows of a batch may have different lengths");
+  if (now_.past > 0) throw error(error_kind::usage, "ids: only the first rows of a batch may have different lengths");
   if (!takes_padding())
     throw error(
         error_kind::unsupported,
@@ -132,8 +132,8 @@ void decoder::check_padding(const id_rows& rows) const {
 
 void decoder::check(const id_rows& rows) const {
   if (rows.empty()) throw error(error_kind::usage, "ids: there is no prompt");
-  if (!history_.empty() && rows.size() != history_.size())
-    throw error(error_kind::usage, fmt::format("ids: {} rows for {} sequences", rows.size(), history_.size()));
+  if (!now_.history.empty() && rows.size() != now_.history.size())
+    throw error(error_kind::usage, fmt::format("ids: {} rows for {} sequences", rows.size(), now_.history.size()));
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].empty()) throw error(invalid_sequence, fmt::format("prompt {}: it is empty; give at least one id", r));
     for (std::int64_t id : rows[r])
@@ -142,7 +142,7 @@ void decoder::check(const id_rows& rows) const {
                     fmt::format("prompt {}: id {} is not in the vocabulary of {} ids", r, id, last_->known_ids()));
   }
   check_padding(rows);
-  const auto total = past_ + static_cast<std::int64_t>(longest(rows));
+  const auto total = now_.past + static_cast<std::int64_t>(longest(rows));
   if (context_ && total > *context_)
     throw error(context_full,
                 fmt::format("context: {} ids do not fit into the {} that the model takes; shorten the prompt, or ask "
@@ -153,10 +153,10 @@ void decoder::check(const id_rows& rows) const {
   if (takes_one_by_one(longest(rows)) && *last_->fixed_sequence() != 1)
     throw error(error_kind::unsupported,
                 fmt::format("prompt of {} ids: the model takes {} at a time", longest(rows), *last_->fixed_sequence()));
-  if (encoder_ && !encoded_) throw error(error_kind::usage, "encoder: encode a prompt first");
-  if (encoded_ && encoded_->type.dims[0] != dim(static_cast<std::int64_t>(rows.size())))
+  if (encoder_ && !now_.encoded) throw error(error_kind::usage, "encoder: encode a prompt first");
+  if (now_.encoded && now_.encoded->type.dims[0] != dim(static_cast<std::int64_t>(rows.size())))
     throw error(error_kind::usage,
-                fmt::format("{} prompts: the encoder has read {}", rows.size(), encoded_->type.dims[0].value()));
+                fmt::format("{} prompts: the encoder has read {}", rows.size(), now_.encoded->type.dims[0].value()));
 }
 
 step_ids decoder::step_of(const id_rows& rows, std::int64_t expected) const {
@@ -164,14 +164,14 @@ step_ids decoder::step_of(const id_rows& rows, std::int64_t expected) const {
   ids.expected = expected;
   ids.batch = static_cast<std::int64_t>(rows.size());
   ids.sequence = static_cast<std::int64_t>(rows[0].size());
-  ids.past = past_;
-  const std::size_t past = static_cast<std::size_t>(past_);
+  ids.past = now_.past;
+  const std::size_t past = static_cast<std::size_t>(now_.past);
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const auto& mask = masks_[r];
+    const auto& mask = now_.masks[r];
     const std::size_t total = past + rows[r].size();
     ids.tokens.insert(ids.tokens.end(), rows[r].begin(), rows[r].end());
     ids.mask.insert(ids.mask.end(), mask.begin(), mask.begin() + static_cast<std::ptrdiff_t>(total));
-    std::int64_t position = std::accumulate(mask.begin(), mask.begin() + past_, std::int64_t{0});
+    std::int64_t position = std::accumulate(mask.begin(), mask.begin() + now_.past, std::int64_t{0});
     for (std::size_t i = past; i < total; ++i) {
       ids.positions.push_back(position);
       position += mask[i];
@@ -181,41 +181,42 @@ step_ids decoder::step_of(const id_rows& rows, std::int64_t expected) const {
 }
 
 std::vector<float> decoder::run(const id_rows& rows, std::int64_t expected) {
-  decoder_step& step = past_ == 0 && first_ ? *first_ : *last_;
-  const encoded_prompt* encoded = encoded_ ? &*encoded_ : nullptr;
+  decoder_step& step = now_.past == 0 && first_ ? *first_ : *last_;
+  const encoded_prompt* encoded = now_.encoded ? &*now_.encoded : nullptr;
   std::vector<float> logits;
   if (!step.ports().has_past() && !first_) {
     // Without a past, every step sees all ids.
-    id_rows all = history_;
+    id_rows all = now_.history;
     for (std::size_t r = 0; r < rows.size(); ++r) all[r].insert(all[r].end(), rows[r].begin(), rows[r].end());
-    const std::int64_t past = std::exchange(past_, 0);
+    const std::int64_t past = std::exchange(now_.past, 0);
     const step_ids ids = step_of(all);
-    past_ = past;
-    logits = step.run(ids, state_, encoded);
+    now_.past = past;
+    logits = step.run(ids, now_.state, encoded);
   } else {
-    logits = step.run(step_of(rows, expected), state_, encoded);
+    logits = step.run(step_of(rows, expected), now_.state, encoded);
   }
-  past_ += static_cast<std::int64_t>(rows[0].size());
-  for (std::size_t r = 0; r < rows.size(); ++r) history_[r].insert(history_[r].end(), rows[r].begin(), rows[r].end());
+  now_.past += static_cast<std::int64_t>(rows[0].size());
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    now_.history[r].insert(now_.history[r].end(), rows[r].begin(), rows[r].end());
   return logits;
 }
 
 bool decoder::takes_one_by_one(std::size_t length) const {
   const auto fixed = last_->fixed_sequence();
-  return fixed && length != static_cast<std::size_t>(*fixed) && !(first_ && past_ == 0);
+  return fixed && length != static_cast<std::size_t>(*fixed) && !(first_ && now_.past == 0);
 }
 
 std::vector<float> decoder::append(const id_rows& rows) {
   check(rows);
-  const id_rows masks = masks_;
+  const id_rows masks = now_.masks;
   const bool uneven = std::ranges::any_of(rows, [&](const auto& row) { return row.size() != rows[0].size(); });
   try {
     std::vector<float> logits = run_padded(rows);
     if (uneven) check_padded_answer(rows, logits);
     return logits;
   } catch (...) {
-    masks_ = masks;
-    if (uneven) state_ = {}, history_.clear(), past_ = 0;  // these were the first rows
+    now_.masks = masks;
+    if (uneven) now_.state = {}, now_.history.clear(), now_.past = 0;  // these were the first rows
     throw;
   }
 }
@@ -225,7 +226,7 @@ std::vector<float> decoder::append(const id_rows& rows) {
 template <class Run>
 void decoder::in_parts(const id_rows& rows, Run&& run) {
   const std::size_t length = rows[0].size();
-  const std::int64_t expected = past_ + static_cast<std::int64_t>(length) + 1;
+  const std::int64_t expected = now_.past + static_cast<std::int64_t>(length) + 1;
   if (chunk_ == 0 || length < chunk_) return run(rows, 0, true);
   for (std::size_t begin = 0; begin < length; begin += chunk_) {
     const std::size_t end = std::min(begin + chunk_, length);
@@ -240,23 +241,27 @@ void decoder::in_parts(const id_rows& rows, Run&& run) {
 std::vector<float> decoder::run_padded(const id_rows& rows) {
   const std::size_t length = longest(rows);
   id_rows padded = rows;
-  masks_.resize(rows.size()), history_.resize(rows.size());
+  now_.masks.resize(rows.size()), now_.history.resize(rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::size_t missing = length - rows[r].size();
     padded[r].insert(padded[r].begin(), missing, 0);
-    masks_[r].resize(static_cast<std::size_t>(past_));
-    masks_[r].insert(masks_[r].end(), missing, 0);
-    masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
+    now_.masks[r].resize(static_cast<std::size_t>(now_.past));
+    now_.masks[r].insert(now_.masks[r].end(), missing, 0);
+    now_.masks[r].insert(now_.masks[r].end(), rows[r].size(), 1);
   }
+  return run_rows(padded);
+}
+
+std::vector<float> decoder::run_rows(const id_rows& rows) {
+  const std::size_t length = rows[0].size();
+  std::vector<float> logits;
   if (!takes_one_by_one(length)) {
-    std::vector<float> logits;
-    in_parts(padded, [&](const id_rows& part, std::int64_t expected, bool) { logits = run(part, expected); });
+    in_parts(rows, [&](const id_rows& part, std::int64_t expected, bool) { logits = run(part, expected); });
     return logits;
   }
-  std::vector<float> logits;
   for (std::size_t i = 0; i < length; ++i) {
     id_rows column;
-    for (const auto& row : padded) column.push_back({row[i]});
+    for (const auto& row : rows) column.push_back({row[i]});
     logits = run(column);
   }
   return logits;
@@ -269,20 +274,20 @@ bool decoder::runs_ahead() const {
 // The ids of these steps are not kept: a decoder with a past does not need them.
 void decoder::start_step(const id_rows& rows, bool after_last) {
   check(rows);
-  const id_rows masks = masks_;
-  masks_.resize(rows.size()), history_.resize(rows.size());
+  const id_rows masks = now_.masks;
+  now_.masks.resize(rows.size()), now_.history.resize(rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    masks_[r].resize(static_cast<std::size_t>(past_));
-    masks_[r].insert(masks_[r].end(), rows[r].size(), 1);
+    now_.masks[r].resize(static_cast<std::size_t>(now_.past));
+    now_.masks[r].insert(now_.masks[r].end(), rows[r].size(), 1);
   }
   try {
     in_parts(rows, [&](const id_rows& part, std::int64_t expected, bool is_last) {
-      last_->start(step_of(part, expected), state_, encoded_ ? &*encoded_ : nullptr, after_last);
+      last_->start(step_of(part, expected), now_.state, now_.encoded ? &*now_.encoded : nullptr, after_last);
       if (!is_last) last_->skip_answer();
-      past_ += static_cast<std::int64_t>(part[0].size());
+      now_.past += static_cast<std::int64_t>(part[0].size());
     });
   } catch (...) {
-    masks_ = masks;
+    now_.masks = masks;
     throw;
   }
 }
@@ -293,7 +298,7 @@ void decoder::start(const id_rows& rows) {
   start_step(rows, false);
 }
 
-void decoder::go_on() { start_step(id_rows(history_.size(), {0}), true); }
+void decoder::go_on() { start_step(id_rows(now_.history.size(), {0}), true); }
 
 std::vector<std::int64_t> decoder::answer() { return last_->answer(); }
 
@@ -348,41 +353,7 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
   on.upload(memory.data(), states.bytes().data(), memory.size());
   on.synchronize();
   reset();
-  encoded_ = std::move(fresh);
-}
-
-void decoder::check_rollback(std::int64_t count) const {
-  if (count < 0 || count > past_)
-    throw error(error_kind::usage, fmt::format("rollback: {} ids of sequences that have {}; give a number from 0 to {}",
-                                               count, past_, past_));
-  if (count == 0 || count == past_) return;
-  for (const state_port& s : last_->ports().states)
-    if (s.input && s.output && !s.written_once)
-      throw error(error_kind::unsupported,
-                  fmt::format("rollback: input '{}' is not updated in place, so its earlier contents are lost; reset, "
-                              "and give the ids again",
-                              module::parameter_name(last_->model().main().parameters()[*s.input])));
-}
-
-void decoder::rollback(std::int64_t count) {
-  finish();
-  check_rollback(count);
-  past_ -= count;
-  const auto length = static_cast<std::size_t>(past_);
-  if (past_ == 0) state_ = {};
-  // The rows behind this length stay in the caches, and the next step writes over them.
-  for (auto& [key, tensor] : state_.tensors)
-    if (tensor.rows) tensor.rows->used = past_;
-  for (auto& row : history_) row.resize(std::min(row.size(), length));
-  for (auto& row : masks_) row.resize(std::min(row.size(), length));
-}
-
-void decoder::reset() {
-  finish();
-  state_ = {};
-  history_.clear(), masks_.clear();
-  past_ = 0;
-  encoded_.reset();
+  now_.encoded = std::move(fresh);
 }
 
 std::size_t decoder::copied_bytes() const { return last_->copied_bytes() + (first_ ? first_->copied_bytes() : 0); }

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "generation/decoder_step.hpp"
+#include "ir/hash.hpp"
 
 namespace kiln {
-
-using id_rows = std::vector<std::vector<std::int64_t>>;
 
 struct decoder_models {
   session* decoder = nullptr;
@@ -28,8 +27,9 @@ class decoder {
 
   bool has_encoder() const { return encoder_ != nullptr; }
   std::int64_t vocabulary() const { return last_->vocabulary(); }
-  std::int64_t length() const { return past_; }  // ids of each sequence so far, with padding
-  std::int64_t batch() const { return static_cast<std::int64_t>(history_.size()); }
+  std::int64_t length() const { return now_.past; }  // ids of each sequence so far, with padding
+  std::vector<std::int64_t> lengths() const;         // without padding
+  std::int64_t batch() const { return static_cast<std::int64_t>(now_.history.size()); }
   // Most ids of a sequence; nullopt if nothing limits them.
   std::optional<std::int64_t> context() const { return context_; }
   // Whether rows of different lengths may be padded: the model takes a mask. Each of the first rows is checked
@@ -56,15 +56,26 @@ class decoder {
   std::vector<std::int64_t> answer();
   // Waits for all steps and forgets their answers.
   void finish();
-  // Takes back the last `count` ids of each sequence, for drafts of another model. The same ids then give the same
-  // answers, to the bit. Waits for all steps and forgets their answers. Throws error{usage} if the sequences are
-  // shorter, and error{unsupported} that names a state which is not a cache updated in place. Taking back all ids
-  // always works, and keeps what was encoded.
+  // Takes back the last `count` ids of each sequence, for drafts of another model. Keeps what was encoded. If all
+  // caches are updated in place this costs nothing, and the same ids then give the same answers, to the bit. Otherwise
+  // the ids that remain are run again, which gives the same answers up to rounding; copy() before the draft is cheaper.
+  // Waits for all steps and forgets their answers. Throws error{usage} if the sequences are shorter.
   void rollback(std::int64_t count);
   // Forgets the sequences and what was encoded.
   void reset();
 
-  std::size_t state_bytes() const { return state_.bytes(); }
+  // Several batches of sequences share one decoder: this one waits in the result, and `other` takes its place. `other`
+  // is new or comes from this decoder. Waits for all steps and forgets their answers, as do the functions below.
+  sequence_batch exchange(sequence_batch other = {});
+  // Returns a copy of the sequences, which may go on in another way.
+  sequence_batch copy();
+  // The sequences as bytes for a later load() by a decoder of the same file, perhaps in another process.
+  std::vector<std::byte> save();
+  // Throws what read_sequences throws, and error{corrupted} for sequences that the model cannot have. The sequences
+  // that were here stay in this case.
+  void load(std::span<const std::byte> saved);
+
+  std::size_t state_bytes() const { return now_.state.bytes(); }
   // Bytes that all calls copied between host and device.
   std::size_t copied_bytes() const;
   // Changes of the pointers in graphs that all calls made.
@@ -75,7 +86,9 @@ class decoder {
  private:
   void check(const id_rows& rows) const;
   void check_padding(const id_rows& rows) const;
-  void check_rollback(std::int64_t count) const;
+  void check_loaded(const sequence_batch& loaded) const;
+  content_hash identity() const;
+  void run_again(id_rows history, id_rows masks);
   void check_padded_answer(const id_rows& rows, std::span<const float> logits);
   bool takes_encoder_padding() const;
   // `expected`: ids that the sequences will have soon.
@@ -87,18 +100,16 @@ class decoder {
   bool takes_one_by_one(std::size_t length) const;
   std::vector<float> run(const id_rows& rows, std::int64_t expected = 0);
   std::vector<float> run_padded(const id_rows& rows);
+  // Rows of one length, whose masks are there.
+  std::vector<float> run_rows(const id_rows& rows);
   void start_step(const id_rows& rows, bool after_last);
 
   std::unique_ptr<decoder_step> last_, first_;
   session* encoder_ = nullptr;
   encoder_ports encoder_ports_;
-  std::optional<encoded_prompt> encoded_;
   std::optional<std::int64_t> context_;
   std::size_t chunk_ = 0;  // 0: prompts are given in one part
-  sequence_state state_;
-  id_rows history_;  // all ids so far, with padding
-  id_rows masks_;    // for each id, whether it counts
-  std::int64_t past_ = 0;
+  sequence_batch now_;
 };
 
 }  // namespace kiln

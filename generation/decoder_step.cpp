@@ -25,6 +25,13 @@ std::set<std::string> past_symbols(const decoder_ports& ports, const program& mo
   return symbols;
 }
 
+// Caches have room for 256 times a power of two of rows, so that most steps find enough.
+std::int64_t room_for(std::int64_t rows) {
+  std::int64_t room = 256;
+  while (room < rows) room *= 2;
+  return room;
+}
+
 shape of_dims(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }
 
 // All elements [rows, columns] as a tensor of `type`, or of its last row where the input has rank 1.
@@ -33,13 +40,6 @@ std::vector<std::byte> stored(const std::vector<std::int64_t>& values, const sha
   for (std::int64_t i = 0, n = type.element_count(); i < n; ++i)
     store_integer(type.type, bytes.data(), i, values[static_cast<std::size_t>(i)]);
   return bytes;
-}
-
-// Caches have room for 256 times a power of two of rows, so that most steps find enough.
-std::int64_t room_for(std::int64_t rows) {
-  std::int64_t room = 256;
-  while (room < rows) room *= 2;
-  return room;
 }
 
 }  // namespace
@@ -287,6 +287,27 @@ void decoder_step::upload_inputs(const step_ids& ids, const std::vector<shape>& 
     if (const input_role role = ports_.inputs[i]; role != input_role::state && role != input_role::encoder_states)
       tensors[i] = stored(values_of(role, ids, encoded), shapes[i]);
   copied_bytes_ += inputs_.upload(session_.resources().device(), *stream_, tensors);
+}
+
+void decoder_step::check_state(const sequence_state& state, std::int64_t batch, std::int64_t length) const {
+  const auto refuse = [](const std::string& key) {
+    throw error(error_kind::corrupted, fmt::format("saved sequences: state '{}' does not fit the model", key));
+  };
+  for (const state_port& s : ports_.states) {
+    if (!s.input) continue;
+    const auto found = state.tensors.find(s.key);
+    if (found == state.tensors.end()) refuse(s.key);
+    const state_tensor& tensor = found->second;
+    const shape& declared = parameters_[*s.input].type();
+    if (tensor.type.type != declared.type || tensor.type.rank() != declared.rank()) refuse(s.key);
+    if (tensor.rows.has_value() != s.in_place) refuse(s.key);
+    if (s.in_place && (tensor.rows->axis != *s.axis || tensor.rows->used != length)) refuse(s.key);
+    for (std::size_t i = 0; i < declared.rank(); ++i) {
+      const std::int64_t size = tensor.type.dims[i].value();
+      if (declared.dims[i].is_static() && declared.dims[i].value() != size) refuse(s.key);
+      if (declared.dims[i] == parameters_[ports_.tokens].type().dims[0] && size != batch) refuse(s.key);
+    }
+  }
 }
 
 std::vector<float> decoder_step::run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded) {

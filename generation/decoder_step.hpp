@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "generation/decoder_ports.hpp"
-#include "generation/sequence_state.hpp"
+#include "generation/sequence_batch.hpp"
 #include "generation/step_inputs.hpp"
 #include "session/session.hpp"
 
@@ -23,13 +23,6 @@ struct step_ids {
   std::vector<std::int64_t> tokens;     // [batch, sequence]
   std::vector<std::int64_t> mask;       // [batch, past + sequence]
   std::vector<std::int64_t> positions;  // [batch, sequence]
-};
-
-// What an encoder computed, and which of its rows count.
-struct encoded_prompt {
-  shape type;             // [batch, length, width]
-  growing_memory states;  // of the encoder's device
-  std::vector<std::int64_t> mask;
 };
 
 class decoder_step {
@@ -65,6 +58,10 @@ class decoder_step {
   void skip_answer() { --started_; }
   // Waits for all steps and forgets their answers. Call it before the state of a started step is destroyed.
   void finish();
+
+  device& on() const { return session_.resources().device(); }
+  // Throws error{corrupted} if sequences of this number and length cannot have left this state.
+  void check_state(const sequence_state& state, std::int64_t batch, std::int64_t length) const;
 
   // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
   std::size_t copied_bytes() const { return copied_bytes_; }

@@ -77,6 +77,11 @@ class Loop:
                 state[n] = value
         return results[logits][0, -1].astype(np.float64)
 
+    def vocabulary(self):
+        """Number of logits, or 250 where the model leaves it open."""
+        sizes = [o.shape[-1] for o in self.later.get_outputs() if "logits" in o.name]
+        return sizes[0] if sizes and isinstance(sizes[0], int) else 250
+
     def features(self):
         """The encoder's inputs that are no ids, by name: random, with open dimensions of 1."""
         if not self.encoder or any(i.name == "input_ids" for i in self.encoder.get_inputs()):
@@ -169,9 +174,9 @@ def main():
                 continue
             loop, tolerance = None, a.quantized_tolerance if is_quantized(target) else a.tolerance
             for length in map(int, a.prompts.split(",")):
-                prompt = np.random.default_rng(length).integers(1, 250, length)
-                np.save(os.path.join(work, "ids.npy"), prompt)
                 loop = loop or reference()
+                prompt = np.random.default_rng(length).integers(1, min(250, loop.vocabulary()), length)
+                np.save(os.path.join(work, "ids.npy"), prompt)
                 features = []
                 for key, data in loop.features().items():
                     np.save(os.path.join(work, "features.npy"), data)
