@@ -29,6 +29,8 @@ class decoder {
   std::int64_t vocabulary() const { return last_->vocabulary(); }
   std::int64_t length() const { return now_.past; }  // ids of each sequence so far, with padding
   std::vector<std::int64_t> lengths() const;         // without padding
+  // The ids of a sequence without padding, as far as they were given to append().
+  std::vector<std::int64_t> ids_of(std::size_t row) const;
   std::int64_t batch() const { return static_cast<std::int64_t>(now_.history.size()); }
   // Most ids of a sequence; nullopt if nothing limits them.
   std::optional<std::int64_t> context() const { return context_; }

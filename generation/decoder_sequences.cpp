@@ -48,6 +48,14 @@ std::vector<std::int64_t> decoder::lengths() const {
   return result;
 }
 
+std::vector<std::int64_t> decoder::ids_of(std::size_t row) const {
+  std::vector<std::int64_t> result;
+  const auto &ids = now_.history.at(row), &mask = now_.masks.at(row);
+  for (std::size_t i = 0; i < std::min(ids.size(), mask.size()); ++i)
+    if (mask[i]) result.push_back(ids[i]);
+  return result;
+}
+
 void decoder::rollback(std::int64_t count) {
   finish();
   if (count < 0 || count > now_.past)

@@ -1,10 +1,14 @@
 #include "generation/sampling.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+
+#include "ir/error.hpp"
 
 namespace kiln {
 namespace {
@@ -20,13 +24,55 @@ void penalize(std::vector<float>& logits, std::span<const std::int64_t> before, 
   }
 }
 
-// The number of ids that remain of those sorted by falling probability.
-std::size_t kept(const sampling_options& options, std::span<const double> probabilities) {
-  if (options.method == sampling_method::top_k) return std::clamp<std::size_t>(options.top_k, 1, probabilities.size());
+// Proportional to the probability.
+double weight(const sampling_options& options, float logit, float best) {
+  return std::exp((static_cast<double>(logit) - best) / options.temperature);
+}
+
+double all_weights(const sampling_options& options, std::span<const float> logits, float best) {
+  double sum = 0;
+  if (options.method == sampling_method::top_p)
+    for (float x : logits) sum += weight(options, x, best);
+  return sum;
+}
+
+// The number of ids that remain of those sorted by falling probability. `all`: the sum of all weights.
+std::size_t kept(const sampling_options& options, std::span<const double> weights, double all) {
+  if (options.method == sampling_method::top_k) return std::clamp<std::size_t>(options.top_k, 1, weights.size());
   double sum = 0;
   std::size_t count = 0;
-  while (count < probabilities.size() && sum < options.top_p) sum += probabilities[count++];
+  while (count < weights.size() && sum < options.top_p * all) sum += weights[count++];
   return std::max<std::size_t>(count, 1);
+}
+
+// The ids that may be drawn, by falling logits, the lowest of equal ones first. A vocabulary is large and few of its
+// ids are likely, so only as many as may be kept are sorted.
+std::vector<std::size_t> likeliest_first(const sampling_options& options, std::span<const float> logits, float best,
+                                         double all) {
+  const auto before = [&](std::size_t a, std::size_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+  };
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto sort_first = [&](std::size_t count) {
+    const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
+    if (middle != order.end()) std::nth_element(order.begin(), middle, order.end(), before);
+    std::sort(order.begin(), middle, before);
+  };
+  std::size_t count =
+      std::min<std::size_t>(options.method == sampling_method::top_k ? options.top_k : 64, order.size());
+  sort_first(count);
+  const auto sum_of_first = [&] {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += weight(options, logits[order[i]], best);
+    return sum;
+  };
+  while (options.method == sampling_method::top_p && count < order.size() && sum_of_first() < options.top_p * all) {
+    count = std::min(8 * count, order.size());
+    sort_first(count);
+  }
+  order.resize(count);
+  return order;
 }
 
 // Sixteen maxima side by side, so that the loop becomes vector code. A NaN is never larger.
@@ -44,6 +90,16 @@ std::size_t likeliest(std::span<const float> logits) {
 
 }  // namespace
 
+void check(const sampling_options& o) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw error(error_kind::usage, fmt::format("sampling: {}", what));
+  };
+  require(o.temperature > 0 && std::isfinite(o.temperature), "the temperature is not above 0");
+  require(o.top_k > 0, "top-k is 0; give the number of likeliest ids");
+  require(o.top_p > 0 && o.top_p <= 1, "top-p is not in (0, 1]");
+  require(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "the repetition penalty is not above 0");
+}
+
 std::int64_t sampler::choose(std::span<const float> given, std::span<const std::int64_t> before) {
   if (options_.method == sampling_method::greedy && options_.repetition_penalty == 1)
     return static_cast<std::int64_t>(likeliest(given));
@@ -54,15 +110,11 @@ std::int64_t sampler::choose(std::span<const float> given, std::span<const std::
   const auto best = std::ranges::max_element(logits);
   if (options_.method == sampling_method::greedy || std::isinf(*best)) return best - logits.begin();
 
-  std::vector<std::size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  const double all = all_weights(options_, logits, *best);
+  const std::vector<std::size_t> order = likeliest_first(options_, logits, *best, all);
   std::vector<double> probabilities;
-  for (std::size_t id : order)
-    probabilities.push_back(std::exp((static_cast<double>(logits[id]) - *best) / options_.temperature));
-  const double all = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
-  for (double& p : probabilities) p /= all;
-  probabilities.resize(kept(options_, probabilities));
+  for (std::size_t id : order) probabilities.push_back(weight(options_, logits[id], *best));
+  probabilities.resize(kept(options_, probabilities, all));
   // Not std::discrete_distribution, whose results differ between standard libraries.
   const double sum = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
   double rest = static_cast<double>(engine_() >> 11) * 0x1p-53 * sum;

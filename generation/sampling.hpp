@@ -20,7 +20,10 @@ struct sampling_options {
   double top_p = 0.9;             // in (0, 1]
   double repetition_penalty = 1;  // > 0; 1: none
   std::uint64_t seed = 0;
+  friend bool operator==(const sampling_options&, const sampling_options&) = default;
 };
+// Throws error{usage} that names an option outside of its range.
+void check(const sampling_options& options);
 
 class sampler {
  public:

@@ -15,6 +15,8 @@ namespace {
 // The options as they were in version 4; later ones are larger.
 constexpr std::size_t smallest_options = offsetof(kiln_open_options, dims);
 
+}  // namespace
+
 model_request request_of(const char* path, const kiln_open_options& o) {
   auto text = [](const char* given) { return std::string(given ? given : ""); };
   model_request request;
@@ -41,8 +43,6 @@ model_request request_of(const char* path, const kiln_open_options& o) {
   if (o.warn) request.warn = [f = o.warn, data = o.data](const std::string& what) { f(data, what.c_str()); };
   return request;
 }
-
-}  // namespace
 
 kiln_status check(const kiln_open_options* options) {
   if (options && options->size < smallest_options)

@@ -17,6 +17,9 @@ kiln_status check(const kiln_open_options* options);
 // The options with zeros for fields that the caller's version does not have.
 kiln_open_options complete(const kiln_open_options* options);
 
+// The options with owners for what they point to. Throws error{usage}.
+model_request request_of(const char* path, const kiln_open_options& options);
+
 struct open_result {
   model_interface described;
   std::shared_ptr<model_source> source;

@@ -27,18 +27,16 @@ std::vector<std::string> places(const std::filesystem::path& library) {
   return result;
 }
 
-}  // namespace
+struct opened_library {
+  const compiler_entry* compiler = nullptr;
+  const decoder_entry* decoder = nullptr;
+};
 
-std::string_view kiln_build() {
-  static const std::string build = std::string(kiln_version()) + " api " + std::to_string(KILN_API_VERSION);
-  return build;
-}
-
-const compiler_entry& load_compiler(const std::filesystem::path& library) {
+const opened_library& open_library(const std::filesystem::path& library) {
   static std::mutex mutex;
-  static const compiler_entry* opened = nullptr;
+  static opened_library opened;
   std::lock_guard lock(mutex);
-  if (opened) return *opened;
+  if (opened.compiler) return opened;
   std::string tried;
   for (const std::string& place : places(library)) {
     void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -46,8 +44,12 @@ const compiler_entry& load_compiler(const std::filesystem::path& library) {
       tried += std::string(tried.empty() ? "" : "; ") + dlerror();
       continue;
     }
-    const auto entry = reinterpret_cast<compiler_entry_function>(dlsym(handle, compiler_entry_name));
-    if (entry && entry()->build == kiln_build()) return *(opened = entry());
+    const auto compiler = reinterpret_cast<compiler_entry_function>(dlsym(handle, compiler_entry_name));
+    const auto decoder = reinterpret_cast<decoder_entry_function>(dlsym(handle, decoder_entry_name));
+    if (compiler && decoder && compiler()->build == kiln_build()) {
+      opened = {compiler(), decoder()};
+      return opened;
+    }
     tried += (tried.empty() ? "" : "; ") + place + ": it is of another version of Kiln";
     dlclose(handle);
   }
@@ -55,5 +57,16 @@ const compiler_entry& load_compiler(const std::filesystem::path& library) {
               "libkiln.so: the library with the compiler cannot be opened (" + tried +
                   "); install it beside libkiln_runtime.so, or name it to kiln_load_compiler()");
 }
+
+}  // namespace
+
+std::string_view kiln_build() {
+  static const std::string build = std::string(kiln_version()) + " api " + std::to_string(KILN_API_VERSION);
+  return build;
+}
+
+const compiler_entry& load_compiler(const std::filesystem::path& library) { return *open_library(library).compiler; }
+
+const decoder_entry& load_decoder_entry() { return *open_library({}).decoder; }
 
 }  // namespace kiln

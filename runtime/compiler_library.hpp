@@ -9,6 +9,7 @@
 
 #include "ir/error.hpp"
 #include "runtime/model_source.hpp"
+#include "runtime/text_decoder.hpp"
 
 namespace kiln {
 
@@ -27,5 +28,7 @@ std::string_view kiln_build();
 // Opens `library`, or libkiln.so where it is empty: beside the library that holds this code, else where the loader
 // looks. Throws error{not_built_in} that says where it was looked for.
 const compiler_entry& load_compiler(const std::filesystem::path& library = {});
+// The other entry of the same library.
+const decoder_entry& load_decoder_entry();
 
 }  // namespace kiln

@@ -204,6 +204,55 @@ typedef struct kiln_given_input {
 kiln_status kiln_session_program_for(kiln_session* session, const kiln_given_input* inputs, size_t input_count,
                                      const kiln_dim* dims, size_t dim_count, kiln_program** program);
 
+/* Decoding with a language model; since version 10, as is everything up to kiln_sequences_load(). Opens a decoder: a
+ * `.kiln` file that takes ids and gives logits, with or without a past (docs/generate.md). `context`: most ids of a
+ * sequence; 0: as many as the model takes. Kernels serve all lengths: `tuning`, `dims` and KILN_SPECIALIZE_EAGER in the
+ * options are KILN_USAGE. Any thread may use a decoder and its sequences; its calls wait for each other. */
+typedef struct kiln_decoder kiln_decoder;
+typedef struct kiln_sequences kiln_sequences; /* a batch of sequences of one length, often just one */
+kiln_status kiln_decoder_open(const char* path, const kiln_open_options* options, int64_t context,
+                              kiln_decoder** decoder);
+void kiln_decoder_close(kiln_decoder* decoder); /* null is allowed; its sequences may go on */
+typedef struct kiln_decoder_info {
+  int64_t vocabulary; /* number of logits for the next id */
+  int64_t context;    /* most ids of a sequence; 0: nothing limits them */
+} kiln_decoder_info;
+kiln_status kiln_decoder_get_info(const kiln_decoder* decoder, kiln_decoder_info* info);
+
+/* A decoder has any number of batches; each has caches of its own, and all share kernels and weights. */
+kiln_status kiln_sequences_create(kiln_decoder* decoder, kiln_sequences** sequences);
+void kiln_sequences_destroy(kiln_sequences* sequences); /* null is allowed */
+/* Appends ids [rows, count] and stores the logits [rows, vocabulary] for the ids that follow, unless `logits` is null.
+ * The first call decides the number of rows. KILN_INVALID_SEQUENCE: an id is not in the vocabulary. KILN_CONTEXT_FULL:
+ * there is no room for so many. After a failure the sequences are as they were. */
+kiln_status kiln_sequences_append(kiln_sequences* sequences, size_t rows, size_t count, const int64_t* ids,
+                                  float* logits);
+/* rows is 0 before the first ids. Either pointer may be null. */
+kiln_status kiln_sequences_get_length(const kiln_sequences* sequences, size_t* rows, int64_t* length);
+/* How the next id is chosen from the logits (docs/generate.md). Zeros, except `size`, have the defaults. */
+typedef enum kiln_sampling_method { KILN_SAMPLE_GREEDY, KILN_SAMPLE_TOP_K, KILN_SAMPLE_TOP_P } kiln_sampling_method;
+typedef struct kiln_sampling {
+  size_t size; /* sizeof(kiln_sampling) */
+  kiln_sampling_method method;
+  double temperature;        /* 0: 1 */
+  size_t top_k;              /* 0: 50 */
+  double top_p;              /* 0: 0.9 */
+  double repetition_penalty; /* 0: 1, which is none */
+  uint64_t seed;             /* row r has the seed `seed + r` */
+} kiln_sampling;
+/* Stores an id for each row, chosen from the logits of the last ids. It does not append them. Null: the likeliest ones.
+ * Random numbers begin anew with the first call, after a reset, and with other options than those of the last call. */
+kiln_status kiln_sequences_choose(kiln_sequences* sequences, const kiln_sampling* sampling, int64_t* ids);
+/* Takes back the last `count` ids of each row, for drafts. Free if caches are updated in place, else the ids that
+ * remain are run again. */
+kiln_status kiln_sequences_rollback(kiln_sequences* sequences, int64_t count);
+kiln_status kiln_sequences_reset(kiln_sequences* sequences); /* no ids */
+kiln_status kiln_sequences_copy(kiln_sequences* sequences, kiln_sequences** copy);
+/* Writes ids and caches into a file, and goes on from there with a decoder of the same model, perhaps in another
+ * process. KILN_DAMAGED_FILE, or KILN_MISMATCH for the file of another model. */
+kiln_status kiln_sequences_save(kiln_sequences* sequences, const char* path);
+kiln_status kiln_sequences_load(kiln_decoder* decoder, const char* path, kiln_sequences** sequences);
+
 /* Reads what a file says about itself. Needs no device, no compiler and no signature: nothing of the file runs. Since
  * version 8, as are the functions of descriptions. Names and texts live as long as the description. */
 kiln_status kiln_description_open(const char* path, kiln_description** description);

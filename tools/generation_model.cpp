@@ -6,11 +6,8 @@
 
 #include "aot/onnx/import.hpp"
 #include "aot/pipeline.hpp"
-#include "ir/container/native_signature.hpp"
+#include "generation/decoder_session.hpp"
 #include "ir/error.hpp"
-#include "ir/ops/cache_update.hpp"
-#include "ir/trust/native_consent.hpp"
-#include "session/cache_choice.hpp"
 #include "tools/decoder_import.hpp"
 #include "tools/model_options.hpp"
 #include "tools/npy.hpp"
@@ -44,48 +41,19 @@ std::map<std::string, literal> generation_model::encoder_inputs(const std::vecto
   return result;
 }
 
-namespace {
-
-// The host chooses ids itself.
-void drop_next_ids(program& steps) {
-  module& m = steps.main();
-  std::vector<value> outputs = m.outputs();
-  std::vector<std::string> names = m.output_names();
-  const auto found = std::ranges::find(names, std::string(next_ids));
-  if (found == names.end()) return;
-  outputs.erase(outputs.begin() + (found - names.begin()));
-  names.erase(found);
-  m.set_outputs(std::move(outputs), std::move(names));
-  m.erase_dead();
-}
-
-}  // namespace
-
 std::unique_ptr<session> generation_model::open(const std::filesystem::path& file, const session_options& options,
                                                 bool is_decoder) {
-  // Kernels of caches that are updated in place serve all lengths.
-  const bool in_place = is_decoder && options.specialization == specialization::off;
+  if (file.extension() != ".onnx")
+    return is_decoder ? open_decoder_session(file, options) : std::make_unique<session>(file, options);
   session_options opening = options;
-  std::optional<program> steps;
-  const auto updates_caches = [&] {
-    if (options.device == "host") drop_next_ids(*steps);
-    const auto parameters = steps->main().parameters();
-    for (value v : parameters)
-      if (std::ranges::count(v.type().dims, dim::symbol(cache_room)))
-        opening.updated_inputs.push_back(module::parameter_name(v));
-  };
-  if (file.extension() != ".onnx") {
-    if (in_place) steps = read_steps(file, consent_of(options.cache));
-    if (!steps) return std::make_unique<session>(file, options);
-    updates_caches();
-    return std::make_unique<session>(std::move(*steps), file, std::move(opening));
-  }
   if (opening.compiling == compile_place::workers) opening.compiling = compile_place::this_process;
   program imported = is_decoder ? import_with_empty_past(file) : import_onnx(file);
   compile_options compiling;
-  if (in_place) ask_for_steps(imported, compiling, steps);
+  std::optional<program> steps;
+  // Kernels of caches that are updated in place serve all lengths.
+  if (is_decoder && options.specialization == specialization::off) ask_for_steps(imported, compiling, steps);
   program compiled = compile(std::move(imported), compiling);
-  if (steps) updates_caches();
+  if (steps) prepare_steps(*steps, opening);
   return std::make_unique<session>(steps ? std::move(*steps) : std::move(compiled), file.string(), std::move(opening));
 }
 

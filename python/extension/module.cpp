@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/extension/decoder.hpp"
 #include "python/extension/session.hpp"
 #include "python/extension/status.hpp"
 
@@ -72,4 +73,5 @@ NB_MODULE(_core, m) {
       .def("close", &session::close)
       .def_prop_ro("closed", &session::closed)
       .def_prop_ro("device", &session::device);
+  kiln::python::bind_decoder(m);
 }

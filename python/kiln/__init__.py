@@ -10,9 +10,10 @@ docs/python.md is a short tour.
 
 from . import errors
 from .compiler import compile
+from .decoder import Decoder, Sequences
 from .errors import KilnError
 from .model import DimRange, Model, open
 from .session import Session
 from .tensor_spec import TensorSpec
 
-__all__ = ["DimRange", "KilnError", "Model", "Session", "TensorSpec", "compile", "errors", "open"]
+__all__ = ["Decoder", "DimRange", "KilnError", "Model", "Sequences", "Session", "TensorSpec", "compile", "errors", "open"]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from . import _core, notebook
 from .command import run_command
+from .decoder import Decoder
 from .session import Session
 from .tensor_spec import TensorSpec, signature, spec_of
 
@@ -47,6 +48,10 @@ class Model:
     def session(self, device: str = "host", **options: Any) -> Session:
         """Opens the model on a device: "host", "cuda:N" or "hip:N". The options are those of Session."""
         return Session(self, device, **options)
+
+    def decoder(self, device: str = "host", **options: Any) -> Decoder:
+        """Opens the model as a decoder of text. The options are those of Decoder."""
+        return Decoder(self, device, **options)
 
     def kernels(self) -> list[dict[str, Any]]:
         """The kernels of the file: hash, symbol, format, bytes, uses."""

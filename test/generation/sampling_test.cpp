@@ -3,9 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include "ir/error.hpp"
 
 namespace kiln {
 namespace {
@@ -42,6 +48,39 @@ TEST(sampling, top_p_keeps_the_fewest_ids_of_that_probability) {
   EXPECT_EQ(counts({.method = sampling_method::top_p, .top_p = 0.1}, 100).size(), 1u);
   EXPECT_EQ(counts({.method = sampling_method::top_p, .top_p = 0.7}, 1000).size(), 2u);
   EXPECT_EQ(counts({.method = sampling_method::top_p, .top_p = 1.0}, 20000).size(), 5u);
+}
+
+// Beside a sort of the whole vocabulary: the ids that remain are those of it, in a vocabulary of which few are sorted.
+TEST(sampling, a_large_vocabulary) {
+  std::vector<float> large(5000);
+  for (std::size_t i = 0; i < large.size(); ++i)
+    large[i] = static_cast<float>(std::sin(static_cast<double>(i * i))) * 3;
+  std::vector<std::size_t> order(large.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return large[a] > large[b]; });
+  double all = 0;
+  for (float x : large) all += std::exp(static_cast<double>(x));
+  for (double p : {0.01, 0.3, 0.9}) {
+    std::size_t kept = 0;
+    for (double sum = 0; sum < p * all; ++kept) sum += std::exp(static_cast<double>(large[order[kept]]));
+    const std::set<std::size_t> allowed(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept));
+    sampler choose({.method = sampling_method::top_p, .top_p = p});
+    std::set<std::size_t> drawn;
+    for (int i = 0; i < 400; ++i) drawn.insert(static_cast<std::size_t>(choose.choose(large, {})));
+    EXPECT_TRUE(std::ranges::includes(allowed, drawn)) << p;
+    EXPECT_GT(drawn.size(), std::min<std::size_t>(kept, 400) / 2) << p;
+  }
+}
+
+TEST(sampling, options_outside_of_their_range) {
+  EXPECT_NO_THROW(check({}));
+  for (const sampling_options& wrong : {sampling_options{.temperature = 0},
+                                        {.temperature = NAN},
+                                        {.top_k = 0},
+                                        {.top_p = 0},
+                                        {.top_p = 1.1},
+                                        {.repetition_penalty = 0}})
+    EXPECT_THROW(check(wrong), error);
 }
 
 TEST(sampling, temperature_sharpens) {

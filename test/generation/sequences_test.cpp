@@ -16,7 +16,6 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
-using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 enum class caches { in_place, copied };
