@@ -73,8 +73,7 @@ class bytecode_interface final : public mlir::BytecodeDialectInterface {
     std::uint64_t number;
     if (failed(reader.readVarInt(number))) return nullptr;
     if (number > current_version) {
-      reader.emitError() << "the kernel " << newer_mark << ": it needs version " << number
-                         << " of the kernel dialect and this Kiln knows versions up to " << current_version;
+      reader.emitError() << newer_message(number);
       return nullptr;
     }
     if (number == 0) return reader.emitError() << "version 0 of the kernel dialect does not exist", nullptr;

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace mlir {
@@ -43,6 +44,12 @@ inline constexpr introduction introductions[]{{4, "kiln.segment_sum"}, {5, "kiln
 // Part of every diagnostic about a version above current_version. Readers search for it to distinguish a newer file
 // from a corrupted one.
 inline constexpr const char* newer_mark = "was written by a newer Kiln";
+
+// The diagnostic about a kernel of the version `number`, which is above current_version.
+inline std::string newer_message(std::uint64_t number) {
+  return "the kernel " + std::string(newer_mark) + ": it needs version " + std::to_string(number) +
+         " of the kernel dialect and this Kiln knows versions up to " + std::to_string(current_version);
+}
 
 // Returns the version with which a kernel of the current form is labelled.
 std::uint64_t needed_version(mlir::ModuleOp module);

@@ -2,6 +2,7 @@
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir_bridge/dialect/version.hpp"
+#include "mlir_bridge/kernel/bytecode_check.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 #include "ir/error.hpp"
@@ -22,6 +23,7 @@ error refusal(const std::string& diagnostics) {
 }  // namespace
 
 mlir::OwningOpRef<mlir::ModuleOp> read_kernel(mlir::MLIRContext& context, std::span<const std::byte> bytecode) {
+  check_kernel_bytecode(bytecode);
   // Copy the bytes, because the reader requires alignment and a terminating zero.
   auto buffer =
       llvm::MemoryBuffer::getMemBufferCopy({reinterpret_cast<const char*>(bytecode.data()), bytecode.size()}, "kernel");
