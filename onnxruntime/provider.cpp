@@ -81,8 +81,8 @@ provider::provider(const OrtSessionOptions* session, const OrtLogger* logger)
 }
 
 void provider::tell(OrtLoggingLevel level, const std::string& text) const {
-  if (OrtStatus* status =
-          runtime().api->Logger_LogMessage(logger_, level, text.c_str(), __FILE__, __LINE__, "KilnExecutionProvider"))
+  if (OrtStatus* status = runtime().api->Logger_LogMessage(logger_, level, text.c_str(), "onnxruntime/provider.cpp",
+                                                           __LINE__, "KilnExecutionProvider"))
     runtime().api->ReleaseStatus(status);
 }
 

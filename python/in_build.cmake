@@ -21,6 +21,7 @@ set(kiln_python_off "${kiln_python_off}" CACHE INTERNAL "Why the Python package 
 if(kiln_python_off)
   return()
 endif()
+set(kiln_python_version ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR} CACHE INTERNAL "Python that the extension is built for")
 find_package(nanobind CONFIG REQUIRED)
 
 file(GLOB python_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/kiln kiln/*.py kiln/*.pyi kiln/py.typed)

@@ -9,7 +9,7 @@ packages=(
   libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   spirv-tools spirv-headers
-  libcurl4-openssl-dev redis-server nginx-light
+  libcurl4-openssl-dev redis-server nginx-light minisign
 )
 
 missing=()

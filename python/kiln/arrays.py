@@ -39,7 +39,7 @@ class _Types(dict):
         raise NotBuiltInError(f"{name}: numpy has no such type; install the Python package ml_dtypes")
 
 
-_known = [name for name in array_names.values() if ml_dtypes is not None or hasattr(numpy, name) or name == "bool"]
+_known = [name for name in array_names.values() if ml_dtypes is not None or name == "bool" or hasattr(numpy, name)]
 dtypes = _Types({name: numpy_dtype(name) for name in _known})
 # What an output is allocated as: the buffer protocol knows no types of ml_dtypes.
 storage = _Types({n: t if t.kind in "biuf" and t.isbuiltin == 1 else numpy.dtype(f"uint{8 * t.itemsize}") for n, t in dtypes.items()})
