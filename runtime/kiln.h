@@ -327,6 +327,53 @@ kiln_status kiln_run_from_host(kiln_context* context, const void* const* inputs,
  * on the host. */
 kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
 
+/* All functions as a table, for programs that load the library at run time: one symbol to look up, and the rest comes
+ * by its place. Functions are added at the end and never change their place or their meaning. Since version 10. */
+typedef struct kiln_api_table {
+  size_t size; /* of the library's table: functions beyond it are not there */
+  int version; /* of the library: KILN_API_VERSION of its header */
+  int (*api_version)(void);
+  const char* (*status_name)(kiln_status status);
+  const char* (*last_error)(void);
+  kiln_status (*program_open)(const char* path, unsigned threads, kiln_program** program);
+  kiln_status (*program_open_on)(const char* path, const char* device, unsigned threads, kiln_program** program);
+  kiln_status (*program_open_with)(const char* path, const kiln_open_options* options, kiln_program** program);
+  void (*program_close)(kiln_program* program);
+  kiln_status (*load_compiler)(const char* library);
+  kiln_status (*session_open)(const char* path, const kiln_open_options* options, kiln_session** session);
+  void (*session_close)(kiln_session* session);
+  size_t (*session_dim_count)(const kiln_session* session);
+  kiln_status (*session_dim)(const kiln_session* session, size_t index, kiln_dim_info* info);
+  kiln_status (*session_program)(kiln_session* session, const kiln_dim* dims, size_t count, kiln_program** program);
+  kiln_status (*session_program_for)(kiln_session* session, const kiln_given_input* inputs, size_t input_count,
+                                     const kiln_dim* dims, size_t dim_count, kiln_program** program);
+  kiln_status (*description_open)(const char* path, kiln_description** description);
+  void (*description_close)(kiln_description* description);
+  size_t (*description_dim_count)(const kiln_description* description);
+  kiln_status (*description_dim)(const kiln_description* description, size_t index, kiln_dim_info* info);
+  size_t (*description_input_count)(const kiln_description* description);
+  size_t (*description_output_count)(const kiln_description* description);
+  kiln_status (*description_input)(const kiln_description* description, size_t index, kiln_port* port);
+  kiln_status (*description_output)(const kiln_description* description, size_t index, kiln_port* port);
+  size_t (*program_input_count)(const kiln_program* program);
+  size_t (*program_output_count)(const kiln_program* program);
+  kiln_status (*program_input)(const kiln_program* program, size_t index, kiln_tensor_info* info);
+  kiln_status (*program_output)(const kiln_program* program, size_t index, kiln_tensor_info* info);
+  kiln_status (*program_output_extent)(const kiln_program* program, size_t index, size_t axis, size_t* count);
+  kiln_status (*program_get_info)(const kiln_program* program, kiln_program_info* info);
+  kiln_status (*program_get_tuning_info)(const kiln_program* program, kiln_tuning_info* info);
+  kiln_status (*context_create)(const kiln_program* program, kiln_context** context);
+  kiln_status (*context_create_with)(const kiln_program* program, kiln_graph_policy graph, kiln_context** context);
+  kiln_status (*context_get_graph_info)(kiln_context* context, kiln_graph_info* info);
+  void (*context_destroy)(kiln_context* context);
+  kiln_status (*run)(kiln_context* context, const void* const* inputs, void* const* outputs);
+  kiln_status (*run_from_host)(kiln_context* context, const void* const* inputs, void* const* outputs);
+  kiln_status (*run_on_stream)(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
+} kiln_api_table;
+/* The table, if the library has all functions of this version (KILN_API_VERSION of the caller's header); else null.
+ * Valid as long as the library is loaded. */
+const kiln_api_table* kiln_api(int version);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,6 +20,7 @@ TEST(house, the_document_of_the_c_interface_shows_the_examples) {
   for (const char* name : {"run_portable.c", "run_native.c", "run_tuned.c"})
     EXPECT_NE(page.find("```c\n" + contents(root / "examples" / name) + "```\n"), std::string::npos)
         << "docs/c_api.md shows another " << name;
+  EXPECT_NE(page.find("```cpp\n" + contents(root / "examples/run_any_size.cpp") + "```\n"), std::string::npos);
 }
 
 }  // namespace

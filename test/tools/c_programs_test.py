@@ -38,7 +38,7 @@ class CPrograms(KilnCase):
 
     def test_programs_are_short(self):
         folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
-        for name in ["run_portable.c", "run_native.c", "run_tuned.c"]:
+        for name in ["run_portable.c", "run_native.c", "run_tuned.c", "run_any_size.cpp"]:
             with open(os.path.join(folder, name)) as f:
                 self.assertLessEqual(len(f.readlines()), 60, name)
 
@@ -50,6 +50,30 @@ class CPrograms(KilnCase):
         self.assertEqual(warm.stderr, "")
         self.assertEqual(warm.stdout, cold.stdout)
         self.assertEqual(cold.stdout.strip(), self.expected(file, (1, 3, 9, 7)))
+
+    def test_the_program_in_cpp_gives_the_same(self):
+        file = self.compiled()
+        self.assertEqual(self.c("run_any_size", file).stdout.strip(), self.expected(file, (1, 3, 9, 7)))
+        file = self.compiled(self.conv_model(batch="N"))
+        self.assertEqual(self.c("run_any_size", file, "host", "N=2").stdout.strip(), self.expected(file, (2, 3, 9, 7)))
+        self.assertIn("usage: dimension 'N'", self.c("run_any_size", file, code=1).stderr)
+
+    @unittest.skipIf(shutil.which("rustc") is None, "rustc is not installed (Debian: rustc)")
+    @unittest.skipIf(kiln_case.SANITIZER, "the program is built without the sanitizer that the library has")
+    def test_the_program_in_rust_gives_the_same(self):
+        file, folder = self.compiled(), os.environ["KILN_LIBRARIES"]
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/run_from_rust.rs")
+        program = self.path("run_from_rust")
+        subprocess.run(["rustc", "-O", source, "-o", program, "-L", f"native={folder}", "-l", "kiln_runtime", "-C", f"link-arg=-Wl,-rpath,{folder}"], check=True)
+        environment = {**os.environ, "KILN_CACHE_DIR": self.path("cache")}
+        done = subprocess.run([program, file], capture_output=True, text=True, env=environment, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got, expected = done.stdout.split(), self.expected(file, (1, 3, 9, 7)).split()
+        self.assertEqual(got[:3], expected[:3])
+        np.testing.assert_allclose(np.float32(got[3:]), np.float32(expected[3:]), rtol=1e-5)
+        missing = subprocess.run([program, "nothing.kiln"], capture_output=True, text=True)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("missing_file: nothing.kiln", missing.stderr)
 
     def test_open_dimensions_take_values(self):
         file = self.compiled(self.conv_model(batch="N"))

@@ -1,0 +1,55 @@
+// The table of functions that kiln_api() returns. It only grows at its end.
+#include <cstddef>
+
+#include "runtime/kiln.h"
+
+namespace {
+
+constexpr kiln_api_table table{sizeof(kiln_api_table),
+                               KILN_API_VERSION,
+                               kiln_api_version,
+                               kiln_status_name,
+                               kiln_last_error,
+                               kiln_program_open,
+                               kiln_program_open_on,
+                               kiln_program_open_with,
+                               kiln_program_close,
+                               kiln_load_compiler,
+                               kiln_session_open,
+                               kiln_session_close,
+                               kiln_session_dim_count,
+                               kiln_session_dim,
+                               kiln_session_program,
+                               kiln_session_program_for,
+                               kiln_description_open,
+                               kiln_description_close,
+                               kiln_description_dim_count,
+                               kiln_description_dim,
+                               kiln_description_input_count,
+                               kiln_description_output_count,
+                               kiln_description_input,
+                               kiln_description_output,
+                               kiln_program_input_count,
+                               kiln_program_output_count,
+                               kiln_program_input,
+                               kiln_program_output,
+                               kiln_program_output_extent,
+                               kiln_program_get_info,
+                               kiln_program_get_tuning_info,
+                               kiln_context_create,
+                               kiln_context_create_with,
+                               kiln_context_get_graph_info,
+                               kiln_context_destroy,
+                               kiln_run,
+                               kiln_run_from_host,
+                               kiln_run_on_stream};
+
+// The first and the last function of version 10: a function in between would move those after it.
+static_assert(offsetof(kiln_api_table, api_version) == 2 * sizeof(void*) &&
+              offsetof(kiln_api_table, run_on_stream) == (2 + 35) * sizeof(void*));
+
+}  // namespace
+
+extern "C" const kiln_api_table* kiln_api(int version) {
+  return version > 0 && version <= KILN_API_VERSION ? &table : nullptr;
+}
