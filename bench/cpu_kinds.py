@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Kinds of networks beside onnxruntime and OpenVINO on the CPU, interleaved, with one and with two threads.
+
+    bench/cpu_kinds.py export FOLDER [--only NAME ...]
+    bench/cpu_kinds.py run KILN FOLDER [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T] [--json FILE]
+
+`export` writes one network of each kind with random weights (needs torch and timm). `run` compares the outputs of all
+three (relative error at most 1e-3) and then takes turns: in each round Kiln (`kiln perf`, its own process),
+onnxruntime and OpenVINO run RUNS times each. A time is the best median of the rounds. The ratio is the better peer's
+time over Kiln's: above 1 Kiln is faster. Prints a table and, for each number of threads, the geometric mean and the
+worst ratio. Peers that are not installed are left out, and the first line says so.
+"""
+import argparse, glob, json, os, subprocess, sys, tempfile, time
+import numpy as np
+
+# Name of the network in timm → what its kind is.
+NETWORKS = {
+    "swin_tiny_patch4_window7_224": "shifted windows: roll, window partition, relative bias",
+    "regnetx_004": "grouped convolutions of 16 channels",
+    "regnety_004": "grouped convolutions of 8 channels with squeeze-excite",
+    "resnext50_32x4d": "grouped convolutions of 4 to 32 channels",
+    "poolformer_s12": "pooling as token mixer",
+    "mobilevit_xs": "mobile convolutions and transformer: unfold and fold",
+    "mobilevitv2_050": "mobile convolutions and linear attention",
+    "mobilenetv3_small_100": "depthwise with hard-swish and squeeze-excite",
+    "mobilenetv3_large_100": "depthwise with hard-swish and squeeze-excite",
+    "lcnet_050": "depthwise with hard-swish",
+    "levit_128s": "attention bias, strided attention",
+    "efficientformer_l1": "pooling mixer, attention bias",
+    "ghostnet_100": "cheap depthwise operations, concatenated",
+    "maxvit_rmlp_pico_rw_256": "grid and block attention",
+    "efficientvit_b0": "linear attention, depthwise",
+    "edgenext_xx_small": "split depthwise, channel attention",
+    "vgg11_bn": "3x3 convolutions of 64 to 512 channels",
+    "densenet121": "concatenations of 32 channels",
+}
+
+
+def export(folder, only):
+    import timm
+    import torch
+
+    os.makedirs(folder, exist_ok=True)
+    for name in only or NETWORKS:
+        torch.manual_seed(1)
+        model = timm.create_model(name, pretrained=False).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():  # No layer that is switched off: norms that begin at 0, scales of 1e-5.
+                if parameter.numel() > 1 and parameter.max() == parameter.min():
+                    parameter.uniform_(0.5, 1.5)
+        image = torch.randn(1, *model.default_cfg["input_size"])
+        torch.onnx.export(model, (image,), f"{folder}/{name}.onnx", input_names=["image"], output_names=["logits"],
+                          dynamo=False, opset_version=17)
+        print(name, f"{os.path.getsize(f'{folder}/{name}.onnx') / 1e6:.1f} MB", flush=True)
+
+
+def kiln_json(*arguments):
+    done = subprocess.run([*map(str, arguments), "--json"], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, arguments))}: {done.stderr.strip()[-400:]}")
+    return json.loads(done.stdout)
+
+
+def onnxruntime_peer(path, threads):
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda image: session.run(None, {session.get_inputs()[0].name: image})[0]
+
+
+def openvino_peer(path, threads):
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+                                                     "INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    return lambda image: request.infer([image], share_inputs=True, share_outputs=True)[0]
+
+
+PEERS = {"onnxruntime": onnxruntime_peer, "openvino": openvino_peer}
+
+
+def median_ms(run, image, count):
+    times = []
+    for i in range(count + 2):
+        began = time.perf_counter()
+        run(image)
+        if i >= 2:
+            times.append((time.perf_counter() - began) * 1e3)
+    return float(np.median(times))
+
+
+def image_of(path):
+    import onnx
+
+    dims = onnx.load(path, load_external_data=False).graph.input[0].type.tensor_type.shape.dim
+    return np.random.default_rng(7).standard_normal([d.dim_value or 1 for d in dims]).astype(np.float32)
+
+
+def measure(o, path, threads, folder):
+    """Name of the runner → best median in ms. Raises if an output differs from a peer's."""
+    image = image_of(path)
+    peers = {name: make(path, threads) for name, make in PEERS.items() if name in o.peers}
+    np.save(f"{folder}/image.npy", image)
+    target = ["--target", o.target] if o.target else []
+    run = [f"{folder}/m.kiln", "--cache", f"{folder}/cache", "--threads", threads, *target, "--input", f"image={folder}/image.npy"]
+    kiln_json(o.kiln, "run", *run, "--output-dir", f"{folder}/out")
+    got = np.load(glob.glob(f"{folder}/out/*.npy")[0])
+    for name, peer in peers.items():
+        want = peer(image)
+        error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
+        if not error <= 1e-3:
+            raise RuntimeError(f"{os.path.basename(path)}: differs from {name} by {error:.2e}")
+    times = {name: [] for name in ("kiln", *peers)}
+    for _ in range(o.rounds):
+        times["kiln"].append(kiln_json(o.kiln, "perf", *run, "-n", o.n)["p50_ms"])
+        for name, peer in peers.items():
+            times[name].append(median_ms(peer, image, o.n))
+    return {name: min(t) for name, t in times.items()}
+
+
+def run(o):
+    o.peers = []
+    for name in PEERS:
+        try:
+            __import__(name)
+            o.peers.append(name)
+        except ImportError as e:
+            print(f"{name} is left out: {e}")
+    if not o.peers:
+        sys.exit("cpu_kinds: no peer is installed")
+    paths = [p for p in sorted(glob.glob(f"{o.folder}/*.onnx")) if not o.only or os.path.basename(p)[:-5] in o.only]
+    if not paths:
+        sys.exit(f"cpu_kinds: no network in {o.folder}")
+    print("| network | threads | kiln ms | " + " | ".join(f"{p} ms" for p in o.peers) + " | better peer / kiln |")
+    print("|---" * (4 + len(o.peers)) + "|")
+    ratios, rows = {t: [] for t in o.threads}, []
+    for path in paths:
+        name = os.path.basename(path)[:-5]
+        with tempfile.TemporaryDirectory() as folder:
+            kiln_json(o.kiln, "compile", path, "-o", f"{folder}/m.kiln")
+            for threads in o.threads:
+                times = measure(o, path, threads, folder)
+                ratio = min(times[p] for p in o.peers) / times["kiln"]
+                ratios[threads].append(ratio)
+                rows.append({"network": name, "kind": NETWORKS.get(name), "threads": threads, "ratio": ratio, **times})
+                print(f"| {name} | {threads} | " + " | ".join(f"{t:.2f}" for t in times.values()) + f" | {ratio:.2f} |", flush=True)
+        if o.json:
+            with open(o.json, "w") as f:
+                json.dump(rows, f, indent=1)
+    for threads, r in ratios.items():
+        print(f"threads {threads}: geometric mean {np.exp(np.mean(np.log(r))):.3f}, worst {min(r):.3f} of {len(r)}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = p.add_subparsers(dest="command", required=True)
+    e = commands.add_parser("export")
+    e.add_argument("folder")
+    r = commands.add_parser("run")
+    r.add_argument("kiln", type=os.path.abspath)
+    r.add_argument("folder")
+    r.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    r.add_argument("--rounds", type=int, default=3)
+    r.add_argument("-n", type=int, default=15)
+    r.add_argument("--target")
+    r.add_argument("--json")
+    for each in (e, r):
+        each.add_argument("--only", nargs="*", default=[])
+    o = p.parse_args()
+    export(o.folder, o.only) if o.command == "export" else run(o)
+
+
+if __name__ == "__main__":
+    main()
