@@ -1,5 +1,6 @@
 // Convolution of channels_last images. Output pixels of a line are the rows of tiles, output channels the columns.
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "ir/error.hpp"
@@ -8,6 +9,7 @@
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/image.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/winograd.hpp"
 #include "mlir_bridge/kinds/convolution/generators.hpp"
 
 namespace kiln::cpu {
@@ -44,6 +46,23 @@ values image_position(Value batch, std::span<const Value> outputs) {
   return where;
 }
 
+// Adds the candidates of emit_winograd to those of the direct sum.
+std::vector<candidate> with_winograd(std::vector<candidate> direct) {
+  // Products are 16 instead of 36, and transformations take some of what that saves.
+  constexpr double share = 0.6;
+  double least = std::numeric_limits<double>::max();
+  for (candidate& c : direct) {
+    c.configuration["winograd"] = 0;
+    least = std::min(least, c.cost);
+  }
+  double cost = share * least;
+  for (std::int64_t patches : {12, 24, 48, 96}) {
+    direct.push_back({{{"winograd", 1}, {"patches", patches}}, cost});
+    cost *= 1.05;
+  }
+  return direct;
+}
+
 }  // namespace
 
 void emit_convolution(kernel_emitter& e) {
@@ -55,6 +74,7 @@ void emit_convolution(kernel_emitter& e) {
   if (product(out) == 0) return;
   const std::int64_t channels_of_group = in.back() / op.groups, features_of_group = out.back() / op.groups;
   if (channels_of_group == 1 && op.groups > 1) return emit_depthwise(e);
+  if (suits_winograd(e) && choose(e.configuration, "winograd", 1)) return emit_winograd(e);
   const std::int64_t merged = merged_groups(e, op.groups, features_of_group, image.type().type);
   const std::int64_t channels = channels_of_group * merged, features = features_of_group * merged;
 
@@ -133,6 +153,7 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   }
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
+  if (suits_winograd(e)) return with_winograd(std::move(result));
   if (taps > 1 || op.groups > 1) return result;
   // A batch of 1x1 images is treated as one line of pixels. Tiles that end at the end of a line stay the same.
   const std::int64_t line = x.rows;

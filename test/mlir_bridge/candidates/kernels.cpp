@@ -53,6 +53,7 @@ std::vector<named_kernel> kernels_of_every_kind() {
   add("long k", one({f32({15, 2048}), f32({2048, 40})}, dot{.type = element_type::f32}));
   add("pointwise", one({f32({2, 7, 5, 24}), f32({1, 1, 24, 40})}, convolved(1, 0, 1)));
   add("deep convolution", one({f32({1, 5, 7, 256}), f32({3, 3, 256, 20})}, convolved(2, 1, 1)));
+  add("convolution of few products", relu_of({f32({1, 9, 11, 32}), f32({3, 3, 32, 64})}, convolved(1, 1, 1)));
   add("depthwise", one({f32({1, 13, 15, 24}), f32({3, 3, 1, 24})}, convolved(1, 1, 24)));
   transposed_convolution up{{2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 1};
   up.layout = tensor_layout::channels_last;

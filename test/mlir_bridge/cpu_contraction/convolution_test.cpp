@@ -38,6 +38,12 @@ const convolution_case convolution_cases[] = {
     {"volume", {1, 5, 6, 7, 8}, {3, 3, 3, 8, 17}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}},
     {"volume_strided", {1, 6, 7, 9, 3}, {2, 3, 2, 3, 5}, {{2, 1, 3}, {1, 2, 1}, {0, 1, 1}, {1, 2, 0}}},
     {"one_pixel", {1, 3, 3, 16}, {3, 3, 16, 16}, {{1, 1}, {1, 1}, {0, 0}, {0, 0}}},
+    {"few_products", {1, 10, 12, 32}, {3, 3, 32, 64}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"few_products_odd", {2, 9, 7, 48}, {3, 3, 48, 80}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"few_products_inside", {1, 12, 9, 32}, {3, 3, 32, 32}, {{1, 1}, {1, 1}, {0, 0}, {0, 0}}},
+    {"few_products_uneven_pads", {1, 8, 9, 32}, {3, 3, 32, 160}, {{1, 1}, {1, 1}, {0, 2}, {2, 0}}},
+    {"few_products_deep", {1, 8, 8, 160}, {3, 3, 160, 32}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}}},
+    {"few_products_large_pads", {1, 5, 6, 32}, {3, 3, 32, 48}, {{1, 1}, {1, 1}, {4, 5}, {3, 6}}},
     {"depthwise", {1, 14, 15, 40}, {3, 3, 1, 40}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 40}},
     {"depthwise_odd", {2, 9, 7, 23}, {3, 3, 1, 23}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 23}},
     {"depthwise_strided", {1, 17, 16, 33}, {5, 5, 1, 33}, {{2, 2}, {1, 1}, {2, 1}, {2, 2}, 33}},
@@ -97,6 +103,41 @@ TEST(ContractionConvolutionTypes, ChannelsAreReadWhereTheyAre) {
       // One launch besides the packing of weights: no copy of the image.
       EXPECT_EQ(std::ranges::count(kernel.launches, false, &launch::prepare), 1);
     }
+}
+
+TEST(ContractionConvolutionWinograd, Configured) {
+  const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  const auto m =
+      convolution_fusion({1, 15, 18, 32}, {3, 3, 32, 96}, op, element_type::f32, epilogue::bias_relu_residual);
+  for (const target_row& row : rows_here()) {
+    EXPECT_TRUE(compile_fusion(*m, row).launches.back().symbol.ends_with("winograd"));
+    EXPECT_FALSE(compile_fusion(*m, row, {{"winograd", 0}}).launches.back().symbol.ends_with("winograd"));
+  }
+  for (std::int64_t patches : {1, 7, 24, 1000})
+    for (std::int64_t n : {16, 64}) {
+      expect_matches(*m, 1e-6, {{"patches", patches}, {"tile_n", n}, {"unroll", 2}});
+      if (HasFatalFailure()) return;
+    }
+  expect_matches(*m, 1e-6, {{"winograd", 0}});
+}
+
+TEST(ContractionConvolutionWinograd, OnlyWhereItGains) {
+  auto uses = [](const dims_of& image, const dims_of& weights, const convolution& op,
+                 element_type type = element_type::f32) {
+    return compile_fusion(*convolution_fusion(image, weights, op, type), v3_row())
+        .launches.back()
+        .symbol.ends_with("winograd");
+  };
+  const convolution same{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  EXPECT_TRUE(uses({1, 14, 14, 32}, {3, 3, 32, 32}, same));
+  EXPECT_FALSE(uses({1, 14, 14, 16}, {3, 3, 16, 32}, same));
+  EXPECT_FALSE(uses({1, 14, 14, 36}, {3, 3, 36, 32}, same));
+  EXPECT_FALSE(uses({1, 4, 4, 32}, {3, 3, 32, 32}, same));
+  EXPECT_FALSE(uses({1, 1, 64, 32}, {3, 3, 32, 32}, same));
+  EXPECT_FALSE(uses({1, 14, 14, 32}, {3, 3, 32, 32}, same, element_type::f16));
+  EXPECT_FALSE(uses({1, 14, 14, 32}, {3, 3, 32, 32}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}}));
+  EXPECT_FALSE(uses({1, 14, 14, 32}, {3, 3, 32, 32}, {{1, 1}, {2, 2}, {2, 2}, {2, 2}}));
+  EXPECT_FALSE(uses({1, 14, 14, 32}, {5, 5, 32, 32}, {{1, 1}, {1, 1}, {2, 2}, {2, 2}}));
 }
 
 TEST(ContractionConvolutionTiles, Configured) {

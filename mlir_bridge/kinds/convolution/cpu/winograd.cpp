@@ -1,0 +1,340 @@
+#include "mlir_bridge/kinds/convolution/cpu/winograd.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+// A patch is 4×4 pixels of the image, from which 2×2 pixels of the result are computed. Patches overlap.
+constexpr std::int64_t side = 4, pixels = 2, window = 3, factors = side * side;
+// Below this many channels, the transformations cost about as much as the products that they save.
+constexpr std::int64_t fewest_channels = 32;
+// Patches of a block. Few stay in near caches with what is computed of them. More use the weights more often, which
+// pays if the weights are so many times larger than the second-level cache.
+constexpr std::int64_t few_patches = 12, many_patches = 24, large_weights = 8;
+// Each item has scratch memory of its own, so there are at most this many. More work is done by the same items.
+constexpr std::int64_t most_items = 64;
+constexpr std::int64_t item_products = 1 << 21;
+// An item computes at least this many columns, because each item transforms its patches anew.
+constexpr std::int64_t fewest_columns = 64;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+struct extents {
+  explicit extents(const kernel_emitter& e) {
+    const std::vector<std::int64_t> in = e.dims(e.anchor()->inputs()[0]), out = e.dims(e.anchor_result());
+    batches = in[0], in_height = in[1], in_width = in[2], channels = in[3];
+    height = out[1], width = out[2], features = out[3];
+    patch_rows = ceil_div(height, pixels), patch_columns = ceil_div(width, pixels);
+    patches = batches * patch_rows * patch_columns;
+  }
+  std::int64_t batches, in_height, in_width, channels, height, width, features;
+  std::int64_t patch_rows, patch_columns, patches;
+};
+
+std::int64_t patches_at_once(const kernel_emitter& e, const extents& n) {
+  const std::int64_t weight_bytes = factors * n.channels * n.features * static_cast<std::int64_t>(sizeof(float));
+  return weight_bytes > large_weights * e.target.l2_bytes ? many_patches : few_patches;
+}
+
+class winograd_emitter {
+ public:
+  explicit winograd_emitter(kernel_emitter& emitter) : e(emitter), code(emitter.code), n(emitter) {
+    const convolution& op = *e.anchor()->op().get_if<convolution>();
+    pad_top = op.pads_begin[0], pad_left = op.pads_begin[1];
+    const std::int64_t standard = patches_at_once(e, n),
+                       wanted = std::clamp<std::int64_t>(choose(e.configuration, "patches", standard), 1, n.patches),
+                       even = ceil_div(n.patches, ceil_div(n.patches, wanted));
+    tile = choose_tile(e, even, n.features, type);
+    block = ceil_div(even, tile.rows) * tile.rows;
+    panels = ceil_div(n.features, tile.columns());
+    image_pitch = block * n.channels + tile.lanes;
+    product_pitch = block * tile.columns() + tile.lanes;
+  }
+
+  void emit() {
+    transform_weights();
+    image = materialize_channels(e, e.anchor()->inputs()[0]);
+    const std::int64_t blocks = ceil_div(n.patches, block),
+                       wanted = std::clamp<std::int64_t>(factors * n.patches * n.channels * n.features / item_products,
+                                                         1, most_items),
+                       most_groups = std::clamp<std::int64_t>(panels * tile.columns() / fewest_columns, 1, panels),
+                       panels_of_group =
+                           ceil_div(panels, std::clamp(ceil_div(wanted, blocks), std::int64_t{1}, most_groups)),
+                       groups = ceil_div(panels, panels_of_group), all = blocks * groups,
+                       of_item = ceil_div(all, most_items), items = ceil_div(all, of_item);
+    const buffer patches = e.add_scratch(type, {items, factors, image_pitch}),
+                 products = e.add_scratch(type, {items, factors, product_pitch});
+    e.begin_stage("winograd", items);
+    pixel_pointer = e.pointer(image.memory), weight_pointer = e.pointer(weights);
+    patch_pointer = e.pointer(patches), product_pointer = e.pointer(products);
+    const bool light = epilogue_cost(e) <= light_epilogue;
+    if (!light) results = code.stack(type, pixels * pixels * tile.lanes);
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      patch_offset = code.mul(item, factors * image_pitch), product_offset = code.mul(item, factors * product_pitch);
+      Value first = code.mul(item, of_item), last = code.min(code.add(first, of_item), all);
+      code.loop(first, last, 1, [&](Value part) {
+        const values digits = code.delinearize(part, std::vector<std::int64_t>{blocks, groups});
+        first_patch = code.mul(digits[0], block);
+        transform_patches();
+        Value panel = code.mul(digits[1], panels_of_group);
+        code.loop(panel, code.min(code.add(panel, panels_of_group), panels), 1, [&](Value panel) {
+          multiply(panel);
+          transform_products(panel);
+        });
+      });
+    });
+    e.end_stage();
+  }
+
+ private:
+  Value plus(Value a, Value b) { return code.make<arith::AddFOp>(a, b); }
+  Value minus(Value a, Value b) { return code.make<arith::SubFOp>(a, b); }
+
+  // Emits the stage that writes the transformed weights G g Gᵀ as [panel, factor, channel, column of the panel].
+  void transform_weights() {
+    const value of = e.anchor()->inputs()[1];
+    const std::int64_t columns = tile.columns();
+    weights = e.add_scratch(type, {panels, factors, n.channels, columns}, true);
+    e.parallel(
+        "weights", {panels, n.channels}, factors * columns,
+        [&](std::span<const Value> at) {
+          Value to = e.pointer(weights);
+          code.loop(0, columns, tile.lanes, [&](Value within) {
+            Value column = code.add(code.mul(at[0], columns), within);
+            evaluator ev(e);
+            std::array<std::array<Value, window>, window> g;
+            for (std::int64_t i = 0; i < window; ++i)
+              for (std::int64_t j = 0; j < window; ++j) {
+                const values where{code.constant(i), code.constant(j), at[1],
+                                   code.min(column, n.features - tile.lanes)};
+                g[i][j] = ev.element(of, where, tile.lanes);
+              }
+            Value zero = code.number(g[0][0].getType(), 0), exists = code.less(column, code.constant(n.features));
+            auto transform = [&](Value a, Value b, Value c) {
+              Value half = code.number(a.getType(), 0.5), outer = plus(a, c);
+              return std::array<Value, side>{a, code.make<arith::MulFOp>(plus(outer, b), half),
+                                             code.make<arith::MulFOp>(minus(outer, b), half), c};
+            };
+            std::array<std::array<Value, side>, window> rows;
+            for (std::int64_t i = 0; i < window; ++i) rows[i] = transform(g[i][0], g[i][1], g[i][2]);
+            for (std::int64_t j = 0; j < side; ++j) {
+              const std::array<Value, side> column_of = transform(rows[0][j], rows[1][j], rows[2][j]);
+              for (std::int64_t i = 0; i < side; ++i) {
+                Value offset =
+                    code.linearize(values{at[0], code.constant(i * side + j), at[1], within}, weights.dims());
+                code.store(to, offset, type, code.select(exists, column_of[i], zero));
+              }
+            }
+          });
+        },
+        true);
+  }
+
+  // Returns the batch, row and column of a patch.
+  values locate(Value patch) {
+    return code.delinearize(patch, std::vector<std::int64_t>{n.batches, n.patch_rows, n.patch_columns});
+  }
+
+  // Transforms the patches of the block, Bᵀ d B, to [factor, patch, channel].
+  void transform_patches() {
+    code.loop(0, block, 1, [&](Value i) {
+      const values at = locate(code.min(code.add(first_patch, i), n.patches - 1));
+      Value top = code.sub(code.mul(at[1], pixels), pad_top), left = code.sub(code.mul(at[2], pixels), pad_left);
+      Value inside;
+      auto require = [&](Value condition) {
+        inside = inside ? Value(code.make<arith::AndIOp>(inside, condition)) : condition;
+      };
+      auto check = [&](Value begin, std::int64_t pad, std::int64_t count, std::int64_t extent) {
+        if (pad > 0) require(code.less(code.constant(-1), begin));
+        if ((count - 1) * pixels - pad + side > extent) require(code.less(begin, code.constant(extent - side + 1)));
+      };
+      check(top, pad_top, n.patch_rows, n.in_height);
+      check(left, pad_left, n.patch_columns, n.in_width);
+      if (!inside) return transform_patch(i, at[0], top, left, false);
+      code.branch(
+          inside,
+          [&] {
+            transform_patch(i, at[0], top, left, false);
+            return values{};
+          },
+          [&] {
+            transform_patch(i, at[0], top, left, true);
+            return values{};
+          });
+    });
+  }
+
+  // `clip`: pixels outside of the image are zero.
+  void transform_patch(Value patch, Value batch, Value top, Value left, bool clip) {
+    struct line {
+      Value position, inside;
+    };
+    auto lines = [&](Value begin, std::int64_t extent) {
+      std::array<line, side> all;
+      for (std::int64_t i = 0; i < side; ++i) {
+        Value position = code.add(begin, i);
+        all[i] = {position, {}};
+        if (!clip) continue;
+        all[i].inside = code.make<arith::AndIOp>(code.less(code.constant(-1), position),
+                                                 code.less(position, code.constant(extent)));
+        all[i].position = code.min(code.max(position, 0), extent - 1);
+      }
+      return all;
+    };
+    const std::array<line, side> rows = lines(top, n.in_height), columns = lines(left, n.in_width);
+    const std::int64_t lanes = tile.lanes;
+    code.loop(0, n.channels, lanes, [&](Value channel) {
+      auto transform = [&](const std::array<Value, side>& d) {
+        return std::array<Value, side>{minus(d[0], d[2]), plus(d[1], d[2]), minus(d[2], d[1]), minus(d[1], d[3])};
+      };
+      std::array<std::array<Value, side>, side> across;
+      for (std::int64_t i = 0; i < side; ++i) {
+        std::array<Value, side> d;
+        for (std::int64_t j = 0; j < side; ++j) {
+          Value pixel = code.add(code.mul(code.add(code.mul(batch, n.in_height), rows[i].position), n.in_width),
+                                 columns[j].position);
+          Value offset = code.add(code.add(code.mul(pixel, image.pitch()), image.first), channel);
+          d[j] = code.load(pixel_pointer, offset, type, lanes);
+          if (clip)
+            d[j] = code.select(code.make<arith::AndIOp>(rows[i].inside, columns[j].inside), d[j],
+                               code.number(d[j].getType(), 0));
+        }
+        across[i] = transform(d);
+      }
+      Value to = code.add(code.add(patch_offset, code.mul(patch, n.channels)), channel);
+      for (std::int64_t j = 0; j < side; ++j) {
+        const std::array<Value, side> down = transform({across[0][j], across[1][j], across[2][j], across[3][j]});
+        for (std::int64_t i = 0; i < side; ++i)
+          code.store(patch_pointer, code.add(to, (i * side + j) * image_pitch), type, down[i]);
+      }
+    });
+  }
+
+  // Multiplies the patches with a panel of the weights, to [factor, patch, column of the panel].
+  void multiply(Value panel) {
+    const std::int64_t columns = tile.columns();
+    const factor left{patch_pointer, type, n.channels, 1}, right{weight_pointer, type, 0, columns};
+    code.loop(0, factors, 1, [&](Value number) {
+      Value right_offset = code.mul(code.add(code.mul(panel, factors), number), n.channels * columns);
+      code.loop(0, block, tile.rows, [&](Value row) {
+        Value left_offset = code.add(code.add(patch_offset, code.mul(number, image_pitch)), code.mul(row, n.channels));
+        const values sums = accumulate(code, tile, {0, tile.rows}, left, left_offset, right, right_offset, n.channels,
+                                       choose(e.configuration, "unroll", 1), type, zero_tile(code, tile, type));
+        Value to = code.add(code.add(product_offset, code.mul(number, product_pitch)), code.mul(row, columns));
+        for (std::size_t i = 0; i < sums.size(); ++i)
+          code.store(product_pointer, code.add(to, static_cast<std::int64_t>(i) * tile.lanes), type, sums[i]);
+      });
+    });
+  }
+
+  // Computes the pixels of the patches, Aᵀ m A, and passes them to the epilogue.
+  void transform_products(Value panel) {
+    Value last = code.min(code.sub(code.constant(n.patches), first_patch), block);
+    code.loop(code.constant(0), last, 1, [&](Value patch) {
+      const values at = locate(code.add(first_patch, patch));
+      Value begin = code.mul(panel, tile.columns());
+      Value end = code.min(code.sub(code.constant(n.features), begin), tile.columns());
+      code.loop(code.constant(0), end, tile.lanes, [&](Value within) {
+        Value from = code.add(code.add(product_offset, code.mul(patch, tile.columns())), within);
+        auto transform = [&](const std::array<Value, side>& m) {
+          return std::array<Value, pixels>{plus(plus(m[0], m[1]), m[2]), minus(minus(m[1], m[2]), m[3])};
+        };
+        std::array<std::array<Value, pixels>, side> across;
+        for (std::int64_t i = 0; i < side; ++i) {
+          std::array<Value, side> m;
+          for (std::int64_t j = 0; j < side; ++j)
+            m[j] = code.load(product_pointer, code.add(from, (i * side + j) * product_pitch), type, tile.lanes);
+          across[i] = transform(m);
+        }
+        values sums(pixels * pixels);
+        for (std::int64_t j = 0; j < pixels; ++j) {
+          const auto down = transform({across[0][j], across[1][j], across[2][j], across[3][j]});
+          for (std::int64_t i = 0; i < pixels; ++i) sums[static_cast<std::size_t>(i * pixels + j)] = down[i];
+        }
+        write(sums, at, code.add(begin, within));
+      });
+    });
+  }
+
+  void write(const values& sums, const values& patch, Value column) {
+    auto store = [&](Value sum, Value i, Value j) {
+      Value row = code.add(code.mul(patch[1], pixels), i), pixel = code.add(code.mul(patch[2], pixels), j);
+      auto inside = [&] {
+        evaluator ev(e);
+        ev.bind(e.anchor_result(), sum);
+        ev.store_outputs(values{patch[0], row, pixel, column}, tile.lanes);
+      };
+      Value exists;
+      if (n.height % pixels) exists = code.less(row, code.constant(n.height));
+      if (n.width % pixels) {
+        Value there = code.less(pixel, code.constant(n.width));
+        exists = exists ? Value(code.make<arith::AndIOp>(exists, there)) : there;
+      }
+      if (exists) code.when(exists, inside);
+      else inside();
+    };
+    const std::int64_t count = pixels * pixels;
+    if (!results) {
+      for (std::int64_t i = 0; i < count; ++i)
+        store(sums[static_cast<std::size_t>(i)], code.constant(i / pixels), code.constant(i % pixels));
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i)
+      code.store(results, code.constant(i * tile.lanes), type, sums[static_cast<std::size_t>(i)]);
+    code.loop(0, count, 1, [&](Value i) {
+      store(code.load(results, code.mul(i, tile.lanes), type, tile.lanes), code.div(i, pixels), code.rem(i, pixels));
+    });
+  }
+
+  static constexpr element_type type = element_type::f32;
+  kernel_emitter& e;
+  code_builder& code;
+  const extents n;
+  std::int64_t pad_top, pad_left;
+  tile_shape tile;
+  // Patches of a part, and panels of all columns.
+  std::int64_t block, panels;
+  // Elements from one factor to the next. A few more than there are, so that factors do not share cache sets.
+  std::int64_t image_pitch, product_pitch;
+  channel_view image;
+  buffer weights;
+  Value pixel_pointer, weight_pointer, patch_pointer, product_pointer;
+  // Where an epilogue of many instructions, which is emitted once, finds the sums; null for others.
+  Value results;
+  // Of the current item.
+  Value patch_offset, product_offset, first_patch;
+};
+
+}  // namespace
+
+bool suits_winograd(const kernel_emitter& e) {
+  const convolution& op = *e.anchor()->op().get_if<convolution>();
+  const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
+  const std::vector<std::int64_t> filter = e.dims(weights), ones{1, 1};
+  if (image.type().type != element_type::f32 || weights.type().type != element_type::f32 ||
+      e.anchor_result().type().type != element_type::f32 || filter.size() != 4 || filter[0] != window ||
+      filter[1] != window || op.groups != 1 || op.strides != ones || op.dilations != ones ||
+      !e.only_parameters(weights))
+    return false;
+  const extents n(e);
+  const std::int64_t lanes = register_lanes(e, element_type::f32);
+  if (n.channels % lanes || n.features % lanes || std::min(n.channels, n.features) < fewest_channels) return false;
+  // Patches that extend over the end of an image save less. Large weights must be used several times.
+  const std::int64_t direct = window * window * n.batches * n.height * n.width;
+  return 4 * factors * n.patches <= 3 * direct && n.patches >= patches_at_once(e, n);
+}
+
+void emit_winograd(kernel_emitter& e) { winograd_emitter(e).emit(); }
+
+}  // namespace kiln::cpu
