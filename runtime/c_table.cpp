@@ -42,11 +42,24 @@ constexpr kiln_api_table table{sizeof(kiln_api_table),
                                kiln_context_destroy,
                                kiln_run,
                                kiln_run_from_host,
-                               kiln_run_on_stream};
+                               kiln_run_on_stream,
+                               kiln_decoder_open,
+                               kiln_decoder_close,
+                               kiln_decoder_get_info,
+                               kiln_sequences_create,
+                               kiln_sequences_destroy,
+                               kiln_sequences_append,
+                               kiln_sequences_get_length,
+                               kiln_sequences_choose,
+                               kiln_sequences_rollback,
+                               kiln_sequences_reset,
+                               kiln_sequences_copy,
+                               kiln_sequences_save,
+                               kiln_sequences_load};
 
 // The first and the last function of version 10: a function in between would move those after it.
 static_assert(offsetof(kiln_api_table, api_version) == 2 * sizeof(void*) &&
-              offsetof(kiln_api_table, run_on_stream) == (2 + 35) * sizeof(void*));
+              offsetof(kiln_api_table, sequences_load) == (2 + 48) * sizeof(void*));
 
 }  // namespace
 

@@ -369,6 +369,21 @@ typedef struct kiln_api_table {
   kiln_status (*run)(kiln_context* context, const void* const* inputs, void* const* outputs);
   kiln_status (*run_from_host)(kiln_context* context, const void* const* inputs, void* const* outputs);
   kiln_status (*run_on_stream)(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
+  kiln_status (*decoder_open)(const char* path, const kiln_open_options* options, int64_t context,
+                              kiln_decoder** decoder);
+  void (*decoder_close)(kiln_decoder* decoder);
+  kiln_status (*decoder_get_info)(const kiln_decoder* decoder, kiln_decoder_info* info);
+  kiln_status (*sequences_create)(kiln_decoder* decoder, kiln_sequences** sequences);
+  void (*sequences_destroy)(kiln_sequences* sequences);
+  kiln_status (*sequences_append)(kiln_sequences* sequences, size_t rows, size_t count, const int64_t* ids,
+                                  float* logits);
+  kiln_status (*sequences_get_length)(const kiln_sequences* sequences, size_t* rows, int64_t* length);
+  kiln_status (*sequences_choose)(kiln_sequences* sequences, const kiln_sampling* sampling, int64_t* ids);
+  kiln_status (*sequences_rollback)(kiln_sequences* sequences, int64_t count);
+  kiln_status (*sequences_reset)(kiln_sequences* sequences);
+  kiln_status (*sequences_copy)(kiln_sequences* sequences, kiln_sequences** copy);
+  kiln_status (*sequences_save)(kiln_sequences* sequences, const char* path);
+  kiln_status (*sequences_load)(kiln_decoder* decoder, const char* path, kiln_sequences** sequences);
 } kiln_api_table;
 /* The table, if the library has all functions of this version (KILN_API_VERSION of the caller's header); else null.
  * Valid as long as the library is loaded. */
