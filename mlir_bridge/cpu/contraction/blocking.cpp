@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <numeric>
 
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
@@ -40,6 +42,15 @@ double step_cycles(std::int64_t rows, std::int64_t vectors) {
   return std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
 }
 
+// Returns how many lines of the left factor, `row_bytes` apart, the first-level cache holds at once. Its sets repeat
+// every 4096 bytes on all x86-64 processors, because it is indexed by the offset in a page.
+std::int64_t most_rows(const target_row& target, std::int64_t row_bytes) {
+  constexpr std::int64_t period = 4096, line = 64;
+  if (row_bytes == 0 || row_bytes % line) return std::numeric_limits<std::int64_t>::max();
+  const std::int64_t ways = target.l1_bytes / period;
+  return ways * (period / std::gcd(row_bytes, period));
+}
+
 }  // namespace
 
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) {
@@ -47,7 +58,7 @@ std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) 
 }
 
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t factor_registers) {
+                       std::int64_t row_bytes, std::int64_t factor_registers) {
   const std::int64_t registers = e.target.vector_registers;
   std::int64_t lanes = register_lanes(e, accumulation);
   lanes = std::min(
@@ -60,6 +71,7 @@ tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t 
     if (fixed_columns > 0 && vectors != std::max<std::int64_t>(1, fixed_columns / lanes)) continue;
     if (vectors > 1 && (vectors - 1) * lanes >= columns) break;
     for (std::int64_t r = 1; r <= std::min<std::int64_t>(rows, registers - 1); ++r) {
+      if (fixed_rows == 0 && r > most_rows(e.target, row_bytes)) break;
       if (fixed_rows > 0 && r != std::min(fixed_rows, rows)) continue;
       // Registers for the sums, the right factors of one step, and one left factor.
       if (r * vectors + (vectors + 1) * factor_registers > registers && r > 1) continue;

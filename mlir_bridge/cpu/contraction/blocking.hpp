@@ -14,9 +14,10 @@ namespace kiln::cpu {
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
 
 // Chooses the tile with the lowest estimated cost, in cycles of the two FMA and load ports, for lines of `rows` rows
-// and packed panels. Configured sizes win if they fit. A vector of a factor takes `factor_registers` registers.
+// and packed panels. Configured sizes win if they fit. A vector of a factor takes `factor_registers` registers. Rows of
+// the left factor are `row_bytes` apart (0: neighbours), which limits how many of them the first-level cache holds.
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t factor_registers = 1);
+                       std::int64_t row_bytes, std::int64_t factor_registers = 1);
 
 // Divides all columns into panels of the tile's width; the last one may be partly filled.
 std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);

@@ -5,6 +5,7 @@
 
 #include "ir/error.hpp"
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
@@ -28,6 +29,13 @@ void require_channels_last(const kernel_emitter& e, tensor_layout layout) {
     throw error(error_kind::unsupported,
                 "kernel '" + e.symbol + "' holds a " + std::string(e.anchor()->op().name()) +
                     " in channels_first layout; kernels take channels_last (the layout pass makes it so)");
+}
+
+// Returns the distance between two pixels of an image in memory.
+std::int64_t pixel_bytes(const kernel_emitter& e, value image) {
+  const std::optional<channel_view> view = find_channels(e, image);
+  const std::int64_t channels = view ? view->pitch() : e.dims(image).back();
+  return channels * static_cast<std::int64_t>(storage_bytes(image.type().type, 1));
 }
 
 // Returns how many groups to compute as one group, with zeros as weights between them. Small groups would leave most
@@ -110,7 +118,7 @@ void emit_convolution(kernel_emitter& e) {
   }
 
   const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type),
-                                      registers_of_factor(c.bytes));
+                                      op.strides.back() * pixel_bytes(e, image), registers_of_factor(c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
@@ -202,7 +210,8 @@ void emit_transposed_convolution(kernel_emitter& e) {
         transposed_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
 
-  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type));
+  const tile_shape tile =
+      choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type), pixel_bytes(e, image));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);

@@ -168,7 +168,8 @@ void emit_dot(kernel_emitter& e) {
   };
 
   const element_type accumulation = accumulation_type(a.type().type);
-  const tile_shape tile = choose_tile(e, m, n, accumulation, registers_of_factor(c.bytes));
+  const std::int64_t row_bytes = rows_along_k ? room * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)) : 0;
+  const tile_shape tile = choose_tile(e, m, n, accumulation, row_bytes, registers_of_factor(c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const bool pack = c.bytes || op.transpose_b ||

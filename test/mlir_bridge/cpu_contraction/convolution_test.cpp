@@ -140,6 +140,19 @@ TEST(ContractionConvolutionWinograd, OnlyWhereItGains) {
   EXPECT_FALSE(uses({1, 14, 14, 32}, {5, 5, 32, 32}, {{1, 1}, {1, 1}, {2, 2}, {2, 2}}));
 }
 
+// Pixels that are a page apart share a set of the first-level cache, so a tile has at most as many rows as a set has
+// lines.
+TEST(ContractionConvolutionTiles, PagesApart) {
+  const convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}};
+  auto object = [&](std::int64_t channels, const kernel_configuration& configuration) {
+    return compile_fusion(*convolution_fusion({1, 14, 14, channels}, {1, 1, channels, 64}, op), v4_row(), configuration)
+        .object;
+  };
+  const kernel_configuration few_rows{{"tile_m", 5}, {"tile_n", 64}}, many_rows{{"tile_m", 14}, {"tile_n", 32}};
+  EXPECT_EQ(object(1024, {}), object(1024, few_rows));
+  EXPECT_EQ(object(1008, {}), object(1008, many_rows));
+}
+
 TEST(ContractionConvolutionTiles, Configured) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   for (std::int64_t m : {3, 6, 14, 20})

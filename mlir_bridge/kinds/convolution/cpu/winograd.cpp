@@ -55,7 +55,7 @@ class winograd_emitter {
     const std::int64_t standard = patches_at_once(e, n),
                        wanted = std::clamp<std::int64_t>(choose(e.configuration, "patches", standard), 1, n.patches),
                        even = ceil_div(n.patches, ceil_div(n.patches, wanted));
-    tile = choose_tile(e, even, n.features, type);
+    tile = choose_tile(e, even, n.features, type, n.channels * static_cast<std::int64_t>(sizeof(float)));
     block = ceil_div(even, tile.rows) * tile.rows;
     panels = ceil_div(n.features, tile.columns());
     image_pitch = block * n.channels + tile.lanes;
