@@ -26,8 +26,9 @@ function(kiln_library name)
 endfunction()
 
 # kiln_precompile(TARGET HEADER...): parses these headers of the system or of LLVM once for all sources of the target. HEADER is "<name>".
-# ccache can use the objects of another checkout: options name the header by a path that ccache makes relative, the precompiled file has no
-# times, and in its place, which holds absolute paths, ccache hashes a sum of what it is made of (CCACHE_PCH_EXTSUM).
+# Three things let ccache use objects from another checkout. The option that names the header has one path, which ccache makes relative.
+# The precompiled header holds no times. It does hold absolute paths, so ccache does not hash it but a sum of what it was made from
+# (CCACHE_PCH_EXTSUM, set in scripts/build.sh).
 function(kiln_precompile target)
   target_precompile_headers(${target} PRIVATE ${ARGN})
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
