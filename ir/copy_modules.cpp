@@ -77,12 +77,24 @@ class module_copier {
         value first = added(target, std::move(op), std::move(inputs), std::move(bodies), i.origin());
         for (std::uint32_t k = 0; k < i.outputs().size(); ++k) made.push_back({first.producer, k});
       }
+      if (!bindings_.empty()) refuse_negative_sizes(i);
       if (!(taken || (arguments && i.op().is<parameter>()))) made[0].producer->set_origin(i.origin());
       for (std::uint32_t k = 0; k < i.outputs().size(); ++k) copies[{&i, k}] = made.at(k);
     }
     std::vector<value> outputs;
     for (value v : m.outputs()) outputs.push_back(copy_of(v));
     return outputs;
+  }
+
+  // Shape rules refuse them; a kernel has only the shapes that were found when it was formed.
+  void refuse_negative_sizes(const instruction& i) const {
+    for (const shape& type : i.outputs())
+      for (const dim& d : type.dims) {
+        const dim bound = d.is_static() ? d : d.substitute(bindings_);
+        if (!bound.is_static() || bound.value() >= 0) continue;
+        throw error(invalid_shape, (i.origin().empty() ? "" : "'" + i.origin() + "': ") + "dimension '" + d.str() +
+                                       "' of " + type.str() + " = " + bound.str() + sizes_in(d, bindings_));
+      }
   }
 
   // The body of a choice whose condition is known; null for any other instruction.

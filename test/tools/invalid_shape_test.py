@@ -76,6 +76,11 @@ class InvalidShape(KilnCase):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(np.load(self.path("out/y.npy")).shape, (9, 4))
 
+    def test_an_image_that_is_smaller_than_a_window(self):
+        model = self.model([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "height", 9]}, [numpy_helper.from_array(f(4, 3, 3, 3), "w")], rank=4)
+        self.refused({"x": f(1, 3, 1, 9)}, "'-2+height'", "= -1", "height = 1")
+        self.right(model, {"x": f(1, 3, 3, 9)})
+
     def test_ranks_types_and_fixed_dimensions(self):
         model = self.model([node("Tanh", ["x"], ["y"])], {"x": ["batch", 4]})
         self.refused({"x": f(3, 4, 1)}, "input 'x'", "[3, 4, 1]", "[batch, 4]")
