@@ -8,80 +8,107 @@ namespace {
 
 std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
 
-// Placement order: whether `a` is placed before `b`.
-using precedes = bool (*)(const arena_request& a, const arena_request& b);
-constexpr precedes orders[] = {
-    [](const arena_request& a, const arena_request& b) { return a.bytes > b.bytes; },
-    [](const arena_request& a, const arena_request& b) {
-      return static_cast<double>(a.bytes) * static_cast<double>(a.last - a.first + 1) >
-             static_cast<double>(b.bytes) * static_cast<double>(b.last - b.first + 1);
-    },
-    [](const arena_request& a, const arena_request& b) { return a.first < b.first; },
+// Placement order: the request with the smallest key comes first; of equal keys the one with the smaller index.
+using order_key = double (*)(const arena_request& r);
+constexpr order_key orders[] = {
+    [](const arena_request& r) { return -static_cast<double>(r.bytes); },
+    [](const arena_request& r) { return -static_cast<double>(r.bytes) * static_cast<double>(r.last - r.first + 1); },
+    [](const arena_request& r) { return static_cast<double>(r.first); },
 };
 
+struct keyed {
+  double key;
+  std::uint32_t index;
+  friend auto operator<=>(const keyed&, const keyed&) = default;
+};
+
+// Sorts the requests that are not empty.
+void sort_by(std::span<const arena_request> requests, order_key key, std::vector<keyed>& result) {
+  result.clear();
+  for (std::uint32_t i = 0; i < requests.size(); ++i)
+    if (requests[i].bytes) result.push_back({key(requests[i]), i});
+  std::ranges::sort(result);
+}
+
+// Steps are consecutive numbers, so this is a sum over them.
 std::size_t most_live(std::span<const arena_request> requests) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> change;
-  change.reserve(2 * requests.size());
+  std::int64_t steps = 0;
+  for (const arena_request& r : requests) steps = std::max(steps, r.last + 1);
+  std::vector<std::int64_t> change(static_cast<std::size_t>(steps) + 1);
   for (const arena_request& r : requests) {
     const auto bytes = static_cast<std::int64_t>(rounded(r.bytes));
-    change.emplace_back(r.first, bytes);
-    change.emplace_back(r.last + 1, -bytes);
+    change[static_cast<std::size_t>(r.first)] += bytes;
+    change[static_cast<std::size_t>(r.last + 1)] -= bytes;
   }
-  std::ranges::sort(change);  // at equal steps, memory is released first
   std::int64_t live = 0, most = 0;
-  for (auto [step, delta] : change) most = std::max(most, live += delta);
+  for (std::int64_t delta : change) most = std::max(most, live += delta);
   return static_cast<std::size_t>(most);
 }
 
-using neighbour_lists = std::vector<std::vector<std::uint32_t>>;
-
-// For each request, the others that live at the same time. Empty requests have none.
-neighbour_lists neighbours(std::span<const arena_request> requests) {
-  std::vector<std::uint32_t> by_begin;
-  for (std::uint32_t i = 0; i < requests.size(); ++i)
-    if (requests[i].bytes) by_begin.push_back(i);
-  std::ranges::sort(by_begin, {}, [&](std::uint32_t i) { return requests[i].first; });
-  neighbour_lists result(requests.size());
-  std::vector<std::uint32_t> live;
-  for (std::uint32_t i : by_begin) {
-    std::erase_if(live, [&](std::uint32_t j) { return requests[j].last < requests[i].first; });
-    for (std::uint32_t j : live) result[i].push_back(j), result[j].push_back(i);
-    live.push_back(i);
+// For each request, the others that live at the same time: of request i those in [begin[i], begin[i + 1]) of `all`.
+// Empty requests have none.
+struct neighbour_lists {
+  std::vector<std::uint32_t> begin, all;
+  std::span<const std::uint32_t> of(std::uint32_t i) const {
+    return std::span(all).subspan(begin[i], begin[i + 1] - begin[i]);
   }
+};
+
+neighbour_lists neighbours(std::span<const arena_request> requests) {
+  std::vector<keyed> by_begin;
+  sort_by(requests, orders[2], by_begin);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  std::vector<std::uint32_t> live;
+  neighbour_lists result;
+  result.begin.resize(requests.size() + 1);
+  for (const keyed& next : by_begin) {
+    std::erase_if(live, [&](std::uint32_t j) { return requests[j].last < requests[next.index].first; });
+    for (std::uint32_t j : live) {
+      pairs.emplace_back(next.index, j);
+      ++result.begin[next.index], ++result.begin[j];
+    }
+    live.push_back(next.index);
+  }
+  std::uint32_t end = 0;
+  for (std::uint32_t& count : result.begin) end += count, count = end;
+  result.all.resize(end);
+  for (const auto& [i, j] : pairs) result.all[--result.begin[i]] = j, result.all[--result.begin[j]] = i;
   return result;
 }
 
-// Computes offsets and total size for one order.
-std::pair<std::vector<std::size_t>, std::size_t> place(std::span<const arena_request> requests,
-                                                       const neighbour_lists& near, precedes before) {
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < requests.size(); ++i)
-    if (requests[i].bytes) order.push_back(i);
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return before(requests[a], requests[b]); });
-
-  std::vector<std::size_t> offsets(requests.size(), 0);
-  std::vector<bool> placed(requests.size());
+// The memory of place() for one order after another.
+struct placement {
+  std::vector<keyed> order;
+  std::vector<std::size_t> offsets;
+  std::vector<std::uint8_t> placed;
   std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end
+};
+
+// Computes offsets for one order and returns the total size.
+std::size_t place(std::span<const arena_request> requests, const neighbour_lists& near, order_key key, placement& at) {
+  sort_by(requests, key, at.order);
+  at.offsets.assign(requests.size(), 0);
+  at.placed.assign(requests.size(), 0);
   std::size_t total = 0;
-  for (std::uint32_t i : order) {
-    taken.clear();
-    for (std::uint32_t j : near[i])
-      if (placed[j]) taken.emplace_back(offsets[j], offsets[j] + rounded(requests[j].bytes));
-    std::ranges::sort(taken);
-    const std::size_t size = rounded(requests[i].bytes);
+  for (const keyed& next : at.order) {
+    at.taken.clear();
+    for (std::uint32_t j : near.of(next.index))
+      if (at.placed[j]) at.taken.emplace_back(at.offsets[j], at.offsets[j] + rounded(requests[j].bytes));
+    std::ranges::sort(at.taken);
+    const std::size_t size = rounded(requests[next.index].bytes);
     std::size_t end_of_live = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
-    for (const auto& [begin, end] : taken) {
+    for (const auto& [begin, end] : at.taken) {
       if (begin > end_of_live) {
         const std::size_t gap = begin - end_of_live;
         if (gap >= size && gap < best_gap) best = end_of_live, best_gap = gap;
       }
       end_of_live = std::max(end_of_live, end);
     }
-    offsets[i] = best != SIZE_MAX ? best : end_of_live;
-    total = std::max(total, offsets[i] + size);
-    placed[i] = true;
+    at.offsets[next.index] = best != SIZE_MAX ? best : end_of_live;
+    total = std::max(total, at.offsets[next.index] + size);
+    at.placed[next.index] = 1;
   }
-  return {std::move(offsets), total};
+  return total;
 }
 
 }  // namespace
@@ -92,9 +119,10 @@ arena_layout pack_arena(std::span<const arena_request> requests) {
   result.lower_bound = most_live(requests);
   for (const arena_request& r : requests) result.sum += rounded(r.bytes);
   const neighbour_lists near = neighbours(requests);
-  for (precedes order : orders) {
-    auto [offsets, total] = place(requests, near, order);
-    if (total < result.bytes) result.offsets = std::move(offsets), result.bytes = total;
+  placement made;
+  for (order_key key : orders) {
+    const std::size_t total = place(requests, near, key, made);
+    if (total < result.bytes) std::swap(result.offsets, made.offsets), result.bytes = total;
     if (result.bytes == result.lower_bound) break;
   }
   return result;

@@ -12,13 +12,14 @@ bool only_writes_rows(const rows_use& use, const plan& of) {
 
 void plan_filler::add_rows(const rows_place& at) {
   const bool for_room = room_ && only_writes_rows(at.use, plan_);
-  auto sizes_of = [&](const std::vector<buffer_id>& ids) {
-    std::vector<std::size_t> bytes;
+  auto set_sizes = [&](std::vector<std::size_t>& bytes, const std::vector<buffer_id>& ids) {
+    bytes.clear();
     for (buffer_id id : ids) bytes.push_back(for_room ? plan_.buffers[id].placed_bytes() : plan_.buffers[id].bytes);
-    return bytes;
   };
-  const std::int64_t rows = count_rows(*at.use.rows, sizes_of(at.use.inputs), sizes_of(at.use.outputs), at.use.what);
-  for (const row_blocks& blocks : cover_rows(*at.use.rows, rows)) {
+  set_sizes(input_bytes_, at.use.inputs);
+  set_sizes(output_bytes_, at.use.outputs);
+  cover_rows(*at.use.rows, count_rows(*at.use.rows, input_bytes_, output_bytes_, at.use.what), covered_);
+  for (const row_blocks& blocks : covered_) {
     if (blocks.valid) add_partial_block(at, blocks);
     else add_blocks(at, blocks, at.use.inputs, at.use.outputs);
   }
@@ -62,34 +63,42 @@ void plan_filler::add_partial_block(const rows_place& at, row_blocks blocks) {
   }
 }
 
-// Prepared when first used: most sizes need only some versions.
-const prepared_kernel& plan_filler::prepared(const rows_place& at, const row_blocks& blocks,
-                                             const std::vector<buffer_id>& inputs) {
-  const std::pair key(at.number, blocks.version);
-  auto found = parts_.prepared_rows.find(key);
-  if (found == parts_.prepared_rows.end())
-    found = parts_.prepared_rows
-                .emplace(key, parts_.prepared(at.use.kernel + blocks.version,
-                                              at.use.payload + "." + std::to_string(blocks.rows), inputs, at.use.rows))
-                .first;
-  return found->second;
+const rows_version& plan_filler::version_of(const rows_place& at, const row_blocks& blocks,
+                                            const std::vector<buffer_id>& inputs) {
+  auto& versions = parts_.row_versions;
+  versions.resize(parts_.row_uses.size());
+  versions[at.number].resize(at.use.rows->versions.size());
+  auto& found = versions[at.number][blocks.version];
+  if (!found) {
+    const std::size_t index = at.use.kernel + blocks.version;
+    const native_kernel& kernel = parts_.kernels[index];
+    auto made = std::make_unique<rows_version>(
+        rows_version{parts_.prepared(index, at.use.payload + "." + std::to_string(blocks.rows), inputs, at.use.rows),
+                     launches_per_block(*at.use.rows, kernel),
+                     {}});
+    for (const launch& what : kernel.launches) made->functions.push_back(plan_.library->find(index, what.symbol));
+    for (const prepared_bytes& bytes : made->prepared.scratch)
+      if (bytes.owner) parts_.prepared_owners->push_back(bytes.owner);
+    found = std::move(made);
+  }
+  return *found;
 }
 
 // Blocks that run at the same time need separate scratch memory.
 void plan_filler::add_blocks(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs,
                              const std::vector<buffer_id>& outputs) {
-  const std::size_t index = at.use.kernel + blocks.version;
-  const native_kernel& kernel = parts_.kernels[index];
-  const prepared_kernel& ready = prepared(at, blocks, inputs);
-  const row_launches blocked = launches_per_block(*at.use.rows, kernel);
-  std::vector<buffer_id> scratch;
+  const native_kernel& kernel = parts_.kernels[at.use.kernel + blocks.version];
+  const rows_version& version = version_of(at, blocks, inputs);
+  const prepared_kernel& ready = version.prepared;
+  const row_launches& blocked = version.blocked;
+  std::vector<buffer_id>& scratch = scratch_;
+  scratch.clear();
   for (std::size_t b = 0; b < kernel.scratch.size(); ++b) {
     const scratch_buffer& wanted = kernel.scratch[b];
     const auto bytes =
         static_cast<std::size_t>(blocked.scratch[b] ? scratch_stride(wanted) * blocks.count : wanted.bytes);
     if (const auto& found = ready.scratch[b]; found.owner) {
       scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
-      plan_.owners.push_back(found.owner);
     } else if (wanted.zeroed) {
       scratch.push_back(add_buffer({buffer_place::zeroed, bytes, 0, nullptr}));
     } else {
@@ -99,7 +108,7 @@ void plan_filler::add_blocks(const rows_place& at, const row_blocks& blocks, con
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
     const launch& what = kernel.launches[l];
     if (ready.done[l] || what.grid == 0) continue;
-    launch_step step = append_launch(plan_, what, plan_.library->find(index, what.symbol), {inputs, outputs, scratch});
+    launch_step step = append_launch(plan_, what, version.functions[l], {inputs, outputs, scratch});
     if (blocked.launches[l]) {
       step.blocks = blocks.count;
       step.first_part = static_cast<std::uint32_t>(plan_.block_parts.size());

@@ -65,6 +65,8 @@ std::unique_ptr<template_parts> plan_builder::build() {
   }
   add_module(main, inputs, outputs, SIZE_MAX);
   constants_.keep(read_buffers());
+  // One owner of all: plans of many sizes are copies.
+  plan_.owners = {std::make_shared<const std::vector<std::shared_ptr<const void>>>(std::move(plan_.owners))};
   plan_.instruction_list = std::make_shared<const std::vector<plan_instruction>>(std::move(instructions_));
   plan_.calls.assign(options_.calls.begin(), options_.calls.end());
   forget_objects();

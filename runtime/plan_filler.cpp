@@ -28,7 +28,9 @@ bool valid_sizes(const template_parts& parts, const std::vector<std::int64_t>& s
 
 std::optional<plan> plan_filler::fill() {
   if (!valid_sizes(parts_, sizes_)) return std::nullopt;
+  reserve();
   plan_ = parts_.base;
+  plan_.owners.push_back(parts_.prepared_owners);
   added_.resize(parts_.scopes.size());
   set_buffers();
   set_ports();
@@ -36,7 +38,16 @@ std::optional<plan> plan_filler::fill() {
   place_zeroed();
   place_arena();
   report();
+  parts_.usual = {plan_.buffers.size(), plan_.arguments.size(), plan_.block_parts.size()};
   return std::move(plan_);
+}
+
+// Row kernels append to these. Plans of other sizes need about as much.
+void plan_filler::reserve() {
+  plan_.buffers.reserve(parts_.usual.buffers);
+  plan_.arguments.reserve(parts_.usual.arguments);
+  plan_.written.reserve(parts_.usual.arguments);
+  plan_.block_parts.reserve(parts_.usual.block_parts);
 }
 
 void plan_filler::set_buffers() {

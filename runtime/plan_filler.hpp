@@ -30,6 +30,7 @@ class plan_filler {
   std::optional<plan> fill();
 
  private:
+  void reserve();
   void set_buffers();
   void set_ports();
   bool add_steps();
@@ -49,7 +50,7 @@ class plan_filler {
   void add_blocks(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs,
                   const std::vector<buffer_id>& outputs);
   void add_partial_block(const rows_place& at, row_blocks blocks);
-  const prepared_kernel& prepared(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs);
+  const rows_version& version_of(const rows_place& at, const row_blocks& blocks, const std::vector<buffer_id>& inputs);
   buffer_id add_buffer(plan_buffer b);
   // A buffer that lives during the step.
   buffer_id add_arena_buffer(const rows_place& at, std::size_t bytes);
@@ -60,6 +61,10 @@ class plan_filler {
   plan plan_;
   // Of the buffers that row kernels add, per scope.
   std::vector<std::vector<template_request>> added_;
+  // Used again for each row kernel.
+  std::vector<std::size_t> input_bytes_, output_bytes_;
+  std::vector<row_blocks> covered_;
+  std::vector<buffer_id> scratch_;
 };
 
 }  // namespace kiln

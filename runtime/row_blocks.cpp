@@ -26,10 +26,16 @@ std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> i
 }
 
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) {
+  std::vector<row_blocks> result;
+  cover_rows(kernel, rows, result);
+  return result;
+}
+
+void cover_rows(const row_kernel& kernel, std::int64_t rows, std::vector<row_blocks>& result) {
+  result.clear();
   std::int64_t of_row = 0, shared = 0;
   for (const row_part& part : kernel.inputs) (part.per_row ? of_row : shared) += part.bytes;
   for (const row_part& part : kernel.outputs) of_row += part.bytes;
-  std::vector<row_blocks> result;
   std::int64_t first = 0;
   for (std::size_t v = 0; v < kernel.versions.size() && first < rows; ++v) {
     const std::int64_t block = kernel.versions[v].rows, count = (rows - first) / block;
@@ -40,7 +46,6 @@ std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) 
     result.push_back({v, first, block, 1, left});
     first = rows;
   }
-  return result;
 }
 
 row_launches launches_per_block(const row_kernel& kernel, const native_kernel& version) {

@@ -31,6 +31,8 @@ std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> i
 // blocks read a tensor that is larger than their rows (weights), rows that fill at least half of a block become one
 // partial block, which reads that tensor only once.
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows);
+// The same, in a vector that may be used again.
+void cover_rows(const row_kernel& kernel, std::int64_t rows, std::vector<row_blocks>& result);
 
 // Which launches of a version run once per block, and which scratch buffers exist once per block. Other launches do not
 // depend on the rows (packing of weights): they run once, and all blocks share their scratch buffer.

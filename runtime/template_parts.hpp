@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/plan.hpp"
 #include "runtime/plan_constants.hpp"
 #include "runtime/prepare.hpp"
+#include "runtime/row_blocks.hpp"
 #include "runtime/size_table.hpp"
 
 namespace kiln {
@@ -53,6 +55,13 @@ struct rows_use {
   std::size_t scope = 0;
 };
 
+// One version of a use of a row kernel, ready to be launched for any number of blocks.
+struct rows_version {
+  prepared_kernel prepared;
+  row_launches blocked;
+  std::vector<kernel_handle> functions;  // per launch
+};
+
 // An input or output of the program with open dims. Its buffer says which one.
 struct open_port {
   buffer_id buffer = 0;
@@ -90,8 +99,16 @@ struct template_parts {
   std::map<std::string, row_kernel> row_kernels;
   plan_constants constants;
   preparer prepare;
-  // What preparer::run() made for the versions of row kernels, keyed by use and version.
-  std::map<std::pair<std::size_t, std::size_t>, prepared_kernel> prepared_rows;
+  // Per use of a row kernel, its versions; null until they are first needed, because most sizes need only some.
+  std::vector<std::vector<std::unique_ptr<const rows_version>>> row_versions;
+  // Owns what is prepared for row_versions, for this template and its plans.
+  std::shared_ptr<std::vector<std::shared_ptr<const void>>> prepared_owners =
+      std::make_shared<std::vector<std::shared_ptr<const void>>>();
+
+  // The entries of the last plan that was filled in.
+  struct counts {
+    std::size_t buffers = 0, arguments = 0, block_parts = 0;
+  } usual;
 
   // Runs the prepare launches of a kernel whose inputs are constants. `rows`: null for a kernel on whole tensors.
   prepared_kernel prepared(std::size_t kernel, const std::string& payload, const std::vector<buffer_id>& inputs,
