@@ -40,6 +40,15 @@ struct evaluator_rules {
   template <class Op>
   bool try_rule(Value& result);
 
+  // What an element of a resized axis mixes: positions along the axis and, unless the mode is nearest, their weights.
+  struct mixed_axis {
+    std::size_t axis;
+    std::vector<axis_index> index;
+    std::vector<Value> weight;
+  };
+  mixed_axis tabulated(const resize& op, std::size_t axis, element_type weight_type);  // of static sizes
+  mixed_axis computed(const resize& op, std::size_t axis, element_type weight_type);   // of open sizes
+
   // --- index arithmetic
   axis_index affine(const axis_index& index, std::int64_t factor, const dim& offset);
   axis_index times(const axis_index& index, const dim& factor);

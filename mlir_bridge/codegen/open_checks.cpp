@@ -56,6 +56,7 @@ class fusion_checks {
       if (const auto* op = i.op().get_if<slice>()) check(*op, i);
       else if (i.op().is<reshape>()) c_.equal(i.outputs()[0].elements(), operand(i).elements());
       else if (const auto* op = i.op().get_if<pad>()) check(*op, i);
+      else if (i.op().is<resize>()) check_resize(i);
       else if (const auto* op = i.op().get_if<gather>()) check_source(i, op->axis);
       else if (const auto* op = i.op().get_if<gather_elements>())
         check_elements(i, op->axis), check_source(i, op->axis);
@@ -96,6 +97,11 @@ class fusion_checks {
     for (std::size_t axis = 0; axis < op.before.size(); ++axis)
       if (op.mode != pad_mode::constant_ && op.before[axis] + op.after[axis] > 0)
         c_.not_negative(operand(i).dims[axis] - dim(1));
+  }
+
+  // The kernel clamps the positions that it reads to the axis, so no axis may be empty unless there are no results.
+  void check_resize(const instruction& i) {
+    for (const dim& d : operand(i).dims) c_.not_negative_unless_empty(d - dim(1), i.outputs()[0].elements());
   }
 
   // The kernel clamps indices to the axis, so the axis must not be empty unless there are no indices.

@@ -72,13 +72,15 @@ mlir::LogicalResult to_llvm_dialect(mlir::ModuleOp module) {
 
 // Allows contraction to fma and ignoring the sign of zero everywhere. Reassociation is only allowed where a generator
 // requested it (horizontal reductions), because it would undo the two-step range reductions of exp and log. Reciprocals
-// are only allowed for constants, because an estimated 1/sqrt(inf) is NaN.
+// are only allowed for constants, because an estimated 1/sqrt(inf) is NaN. What a generator marked with
+// rounded_operations stays as it is.
 void set_math_flags(llvm::Module& module) {
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)
       for (llvm::Instruction& instruction : block) {
         if (!llvm::isa<llvm::FPMathOperator>(instruction)) continue;
         llvm::FastMathFlags flags = instruction.getFastMathFlags();
+        if (flags.noSignedZeros()) continue;
         flags.setAllowContract(true);
         flags.setNoSignedZeros(true);
         if (instruction.getOpcode() == llvm::Instruction::FDiv && llvm::isa<llvm::Constant>(instruction.getOperand(1)))

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ir/error.hpp"
-#include "ir/resized_axes.hpp"
+#include "ir/ops/movement.hpp"
 
 namespace kiln {
 
@@ -32,20 +32,6 @@ const kernel_kind* find_kind(std::string_view operation) {
   return nullptr;
 }
 
-namespace {
-
-// Resizing an open axis would require computing its taps at run time.
-bool resizes_open_axis(const instruction& i) {
-  const auto* op = i.op().get_if<resize>();
-  if (!op) return false;
-  const auto &from = i.inputs()[0].type().dims, &to = i.outputs()[0].dims;
-  for (std::size_t axis = 0; axis < from.size(); ++axis)
-    if (!keeps_axis(*op, axis, from[axis], to[axis]) && !(from[axis].is_static() && to[axis].is_static())) return true;
-  return false;
-}
-
-}  // namespace
-
 bool has_open_form(const module& fusion, processor on, std::string* missing) {
   auto lacks = [&](std::string_view what) {
     if (missing) *missing = what;
@@ -55,7 +41,7 @@ bool has_open_form(const module& fusion, processor on, std::string* missing) {
     const kernel_kind* kind = find_kind(i.op().name());
     const kernel_generator* generator = !kind ? nullptr : on == processor::cpu ? &kind->cpu : &kind->gpu;
     const bool opens = !generator || (generator->emit_open && (!generator->opens || generator->opens(i)));
-    if (!opens || resizes_open_axis(i)) return lacks(i.op().name());
+    if (!opens) return lacks(i.op().name());
     if (const auto* g = i.op().get_if<gather_nd>(); g && !i.inputs()[1].type().dims.back().is_static())
       return lacks(i.op().name());
   }

@@ -54,6 +54,10 @@ class Model:
         self.constants.append(numpy_helper.from_array(np.asarray(values, np.int64), f"w{len(self.constants)}"))
         return self.constants[-1].name
 
+    def constant(self, values):
+        self.constants.append(numpy_helper.from_array(np.asarray(values, np.float32), f"w{len(self.constants)}"))
+        return self.constants[-1].name
+
     def op(self, kind, *inputs, outputs=1, **attributes):
         names = [f"t{len(self.nodes)}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(kind, [i or "" for i in inputs], names, **attributes))
@@ -219,6 +223,29 @@ def pooling(m):
     m.output(m.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]))
     m.output(m.op("AveragePool", x, kernel_shape=[2, 2], pads=[0, 1, 1, 0]))
     m.output(m.op("GlobalAveragePool", x))
+
+
+@case("f32 f16", {"n": 2, "h": 7, "w": 5}, {"n": 1, "h": 1, "w": 13}, {"n": 1, "h": 49, "w": 2})
+def resizes(m):
+    x = m.input("x", ["n", 4, "h", "w"])
+    for mode, coordinates in (("nearest", "asymmetric"), ("linear", "half_pixel"), ("cubic", "align_corners")):
+        m.output(m.op("Resize", x, "", m.constant([1, 1, 2, 1.7]), mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor"))
+
+
+@case("f32 f16", {"s": 3, "b": 2}, {"s": 1, "b": 1}, {"s": 9, "b": 5})
+def recurrent_layers(m):
+    x = m.input("x", ["s", "b", 5])
+    for operator, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        y, h = m.op(operator, x, m.weight([1, gates * 12, 5]), m.weight([1, gates * 12, 12]), m.weight([1, gates * 24]), hidden_size=12, outputs=2)
+        m.output(y)
+        m.output(h)
+
+
+@case("f32 f16", {"heads": 2, "seq": 7}, {"heads": 12, "seq": 33})
+def attention_of_open_heads(m):
+    q, k, v = m.input("q", ["heads", "seq", 16]), m.input("k", ["heads", "seq", 16]), m.input("v", ["heads", "seq", 16])
+    scores = m.op("MatMul", q, m.op("Transpose", k, perm=[0, 2, 1]))
+    m.output(m.op("MatMul", m.op("Softmax", scores, axis=-1), v))
 
 
 @case("f32", {"n": 2, "s": 7}, {"n": 5, "s": 19})

@@ -1,11 +1,20 @@
 #include "mlir_bridge/cpu/contraction/open_tile.hpp"
 
+#include <algorithm>
+
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {
 
 tile_shape open_tile(const kernel_emitter& e, element_type accumulation) {
   return {e.target.vector_registers >= 32 ? 8 : 6, 2, register_lanes(e, accumulation)};
+}
+
+tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns) {
+  // Rows are many, and tiles of about this many rows leave few of them over.
+  constexpr std::int64_t usual_rows = 24;
+  return choose_tile(e, usual_rows, columns, accumulation);
 }
 
 values open_sums(code_builder& code, const tile_shape& tile, const open_left& left, const open_right& right,
@@ -28,19 +37,75 @@ values open_sums(code_builder& code, const tile_shape& tile, const open_left& le
   });
 }
 
-open_tile_store::open_tile_store(kernel_emitter& e, const tile_shape& tile, element_type accumulation)
-    : e_(e), tile_(tile), type_(accumulation), buffer_(e.code.stack(accumulation, tile.rows * tile.columns())) {}
+open_tile_store::open_tile_store(kernel_emitter& e, const tile_shape& tile, element_type accumulation,
+                                 std::int64_t columns)
+    : e_(e),
+      tile_(tile),
+      type_(accumulation),
+      columns_(columns),
+      light_(epilogue_cost(e) <= light_epilogue),
+      buffer_(e.code.stack(accumulation, tile.rows * tile.columns())) {}
 
-void open_tile_store::write(std::span<const Value> sums, Value rows, Value columns, bool divides,
-                            const row_body& body) const {
+void open_tile_store::write(std::span<const Value> sums, Value rows, Value columns, bool divides, const row_body& body,
+                            const std::function<void()>& before) const {
+  code_builder& code = e_.code;
+  const auto through_memory = [&] {
+    if (before) before();
+    write_memory(sums, rows, columns, divides, body);
+    return values{};
+  };
+  if (!light_) {
+    through_memory();
+    return;
+  }
+  const auto all_rows = static_cast<std::int64_t>(sums.size()) / tile_.vectors;
+  const Value whole_rows = code.equal(rows, code.constant(all_rows)),
+              whole_columns = code.equal(columns, code.constant(tile_.columns()));
+  code.branch(
+      code.make<mlir::arith::AndIOp>(whole_rows, whole_columns),
+      [&] {
+        write_registers(sums, body);
+        return values{};
+      },
+      through_memory);
+}
+
+void open_tile_store::write_registers(std::span<const Value> sums, const row_body& body) const {
+  code_builder& code = e_.code;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i) / tile_.vectors, v = static_cast<std::int64_t>(i) % tile_.vectors;
+    body(code.constant(row), {code.constant(v * tile_.lanes), tile_.lanes, tile_.lanes}, sums[i]);
+  }
+}
+
+void open_tile_store::write_memory(std::span<const Value> sums, Value rows, Value columns, bool divides,
+                                   const row_body& body) const {
   code_builder& code = e_.code;
   for (std::size_t i = 0; i < sums.size(); ++i)
     code.store(buffer_, code.constant(static_cast<std::int64_t>(i) * tile_.lanes), type_, sums[i]);
   code.loop(code.constant(0), rows, 1, [&](Value row) {
-    open_span(e_, code.constant(0), columns, tile_.lanes, tile_.lanes, divides).walk([&](const span_part& part) {
+    walk(columns, divides, [&](const span_part& part) {
       const Value at = code.add(code.mul(row, tile_.columns()), part.first);
       body(row, part, code.load(buffer_, at, type_, part.lanes));
     });
+  });
+}
+
+void open_tile_store::walk(Value columns, bool divides, const std::function<void(const span_part&)>& visit) const {
+  code_builder& code = e_.code;
+  const std::int64_t lanes = tile_.lanes, last = columns_ % tile_.columns();  // of the last panel
+  if (last % lanes == 0 && columns_ != 0) divides = true;
+  if (columns_ == 0 || divides) return open_span(e_, code.constant(0), columns, lanes, lanes, divides).walk(visit);
+  // The known rest is written with ever shorter vectors.
+  code.loop(code.constant(0), code.mul(code.div(columns, lanes), lanes), lanes,
+            [&](Value first) { visit({first, lanes, lanes}); });
+  code.when(code.less(columns, code.constant(tile_.columns())), [&] {
+    std::int64_t done = last / lanes * lanes;
+    for (std::int64_t part = lanes / 2; part; part /= 2) {
+      if (!((last - done) & part)) continue;
+      visit({code.constant(done), part, part});
+      done += part;
+    }
   });
 }
 

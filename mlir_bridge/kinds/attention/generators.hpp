@@ -20,7 +20,7 @@ using namespace codegen;
 
 void emit_attention(kernel_emitter& e);
 void emit_open_attention(kernel_emitter& e);
-bool opens_attention(const instruction& anchor);  // true if heads and depths are static
+bool opens_attention(const instruction& anchor);  // depths are static; heads, too, or keys have as many
 std::vector<candidate> attention_space(kernel_emitter& e);
 
 }  // namespace kiln::gpu

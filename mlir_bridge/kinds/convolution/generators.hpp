@@ -12,6 +12,8 @@ void emit_convolution(kernel_emitter& e);
 void emit_open_convolution(kernel_emitter& e);
 bool opens_convolution(const instruction& anchor);  // whether emit_open_convolution does it
 void emit_transposed_convolution(kernel_emitter& e);
+void emit_open_transposed_convolution(kernel_emitter& e);
+bool opens_transposed_convolution(const instruction& anchor);  // whether emit_open_transposed_convolution does it
 std::vector<candidate> convolution_space(kernel_emitter& e);
 std::vector<candidate> transposed_convolution_space(kernel_emitter& e);
 

@@ -1,11 +1,13 @@
 // recurrent (RNN, GRU, LSTM): a work item computes all time steps of one batch entry. The product h · Rᵀ reads R
 // transposed, so that vectors run along the gates; a prepare stage transposes it. State and gates are f32 in scratch.
+// Time steps and batch may be open.
 #include <array>
 
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/kinds/recurrent/generators.hpp"
 
 namespace kiln::cpu {
@@ -18,7 +20,8 @@ struct recurrent_stage {
   kernel_emitter& e;
   code_builder& code;
   const recurrent& op;
-  std::int64_t steps, batch, hidden, gates;  // gates: G * H
+  dim steps, batch;
+  std::int64_t hidden, gates;  // gates: G * H
   element_type type, state_type;
   buffer inputs_gates, transposed, bias, initial_hidden, initial_cell;
   buffer hidden_state, cell_state, sums, gated;  // [B, H], [B, H], [B, G*H], [B, H]
@@ -67,7 +70,7 @@ struct recurrent_stage {
   }
 
   Value gate_input(Value b, Value t, std::int64_t gate, Value i, std::int64_t lanes) {
-    Value row = code.add(code.mul(t, batch), b);
+    Value row = code.add(e.mul(t, batch), b);
     return code.load(e.pointer(inputs_gates), code.add(code.mul(row, gates), code.add(i, gate * hidden)), type, lanes);
   }
   Value sum(Value b, std::int64_t gate, Value i, std::int64_t lanes) {
@@ -81,7 +84,7 @@ struct recurrent_stage {
   void store_hidden(Value b, Value t, Value i, Value h) {
     code.store(e.pointer(hidden_state), state_offset(b, i), state_type, h);
     if (results[0])
-      code.store(e.pointer(*results[0]), code.add(code.mul(code.add(code.mul(t, batch), b), hidden), i), type, h);
+      code.store(e.pointer(*results[0]), code.add(code.mul(code.add(e.mul(t, batch), b), hidden), i), type, h);
   }
 
   void step(Value b, Value t) {
@@ -141,10 +144,11 @@ void emit_recurrent(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<recurrent>();
   auto& code = e.code;
   const auto& inputs = e.anchor()->inputs();
-  auto dims = kernel_emitter::dims(e.anchor_result());
+  const std::vector<dim>& sizes = kernel_emitter::sizes(e.anchor_result());
   element_type type = inputs[0].type().type, state_type = compute_type(type);
   bool lstm = op.cell == recurrent_cell::lstm;
-  std::int64_t steps = dims[0], batch = dims[1], hidden = dims[2], gates = kernel_emitter::dims(inputs[1])[0];
+  const dim steps = sizes[0], batch = sizes[1];
+  const std::int64_t hidden = sizes[2].value(), gates = kernel_emitter::dims(inputs[1])[0];
   buffer weights = e.materialize(inputs[1]);
   bool constant = e.only_parameters(inputs[1]);
   buffer transposed = e.add_scratch(type, {hidden, gates}, constant);
@@ -181,19 +185,21 @@ void emit_recurrent(kernel_emitter& e) {
                     {},
                     {}};
   if (lstm) s.initial_cell = e.materialize(inputs[4]);
-  s.hidden_state = e.add_scratch(state_type, {batch, hidden});
-  s.sums = e.add_scratch(state_type, {batch, gates});
-  if (lstm) s.cell_state = e.add_scratch(state_type, {batch, hidden});
-  if (op.cell == recurrent_cell::gru && !op.linear_before_reset) s.gated = e.add_scratch(state_type, {batch, hidden});
+  s.hidden_state = e.add_open_scratch(state_type, {batch, hidden});
+  s.sums = e.add_open_scratch(state_type, {batch, gates});
+  if (lstm) s.cell_state = e.add_open_scratch(state_type, {batch, hidden});
+  if (op.cell == recurrent_cell::gru && !op.linear_before_reset)
+    s.gated = e.add_open_scratch(state_type, {batch, hidden});
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
     for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
       if (e.fusion.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
 
-  e.parallel("recurrent", {batch}, steps * gates * hidden, [&](std::span<const Value> at) {
+  e.parallel_open("recurrent", {batch}, usual_size(steps) * gates * hidden, [&](std::span<const Value> at) {
     Value b = at[0];
     s.copy(b, s.initial_hidden, s.hidden_state);
     if (lstm) s.copy(b, s.initial_cell, s.cell_state);
-    code.loop(0, steps, 1, [&](Value i) { s.step(b, op.reverse ? code.sub(code.constant(steps - 1), i) : i); });
+    code.loop(code.constant(0), e.size(steps), 1,
+              [&](Value i) { s.step(b, op.reverse ? code.sub(e.size(steps - 1), i) : i); });
     if (s.results[1]) s.copy(b, s.hidden_state, *s.results[1]);
     if (lstm && s.results[2]) s.copy(b, s.cell_state, *s.results[2]);
   });

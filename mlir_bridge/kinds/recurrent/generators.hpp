@@ -7,7 +7,7 @@ namespace kiln::cpu {
 
 using namespace codegen;
 
-void emit_recurrent(kernel_emitter& e);
+void emit_recurrent(kernel_emitter& e);  // also of open time steps and batch
 
 }  // namespace kiln::cpu
 
@@ -15,6 +15,6 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
-void emit_recurrent(kernel_emitter& e);
+void emit_recurrent(kernel_emitter& e);  // also of open time steps and batch
 
 }  // namespace kiln::gpu

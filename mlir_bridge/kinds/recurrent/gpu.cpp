@@ -1,6 +1,6 @@
 // recurrent (RNN, GRU, LSTM): a workgroup computes all time steps of one batch entry. The state is in shared memory. In
 // the product h · Rᵀ a thread owns columns and reads R transposed, so that neighbouring threads read neighbouring
-// weights. A prepare stage transposes R.
+// weights. A prepare stage transposes R. Time steps and batch may be open.
 #include <algorithm>
 #include <array>
 
@@ -25,7 +25,8 @@ struct recurrent_stage {
   code_builder& code;
   const recurrent& op;
   workgroup& group;
-  std::int64_t steps, batch, hidden, gates;  // gates: G * H
+  dim steps, batch;
+  std::int64_t hidden, gates;  // gates: G * H
   element_type type, state_type;
   buffer inputs_gates, transposed, bias;
   Value b, hidden_state, cell_state, sums, gated;  // shared memory: [H], [H], [G*H], [H]
@@ -70,7 +71,7 @@ struct recurrent_stage {
   }
 
   Value gate_input(Value t, std::int64_t gate, Value i) const {
-    Value row = code.add(code.mul(t, batch), b);
+    Value row = code.add(e.mul(t, batch), b);
     return code.load(e.pointer(inputs_gates), code.add(code.mul(row, gates), code.add(i, gate * hidden)), type, 1);
   }
   Value sum(std::int64_t gate, Value i) const { return local(sums, code.add(i, gate * hidden)); }
@@ -79,7 +80,7 @@ struct recurrent_stage {
   void set_hidden(Value t, Value i, Value h) const {
     keep(hidden_state, i, h);
     if (results[0])
-      code.store(e.pointer(*results[0]), code.add(code.mul(code.add(code.mul(t, batch), b), hidden), i), type, h);
+      code.store(e.pointer(*results[0]), code.add(code.mul(code.add(e.mul(t, batch), b), hidden), i), type, h);
   }
 
   void step(Value t) const {
@@ -131,11 +132,12 @@ void emit_recurrent(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<recurrent>();
   auto& code = e.code;
   const auto& inputs = e.anchor()->inputs();
-  auto dims = kernel_emitter::dims(e.anchor_result());
+  const std::vector<dim>& sizes = kernel_emitter::sizes(e.anchor_result());
   element_type type = inputs[0].type().type, state_type = compute_type(type);
   bool lstm = op.cell == recurrent_cell::lstm;
-  std::int64_t steps = dims[0], batch = dims[1], hidden = dims[2], gates = kernel_emitter::dims(inputs[1])[0];
-  if (batch == 0 || hidden == 0) return;
+  const dim steps = sizes[0], batch = sizes[1];
+  const std::int64_t hidden = sizes[2].value(), gates = kernel_emitter::dims(inputs[1])[0];
+  if (batch == dim(0) || hidden == 0) return;
   buffer weights = e.materialize(inputs[1]), gate_inputs = e.materialize(inputs[0]), bias = e.materialize(inputs[2]),
          initial = e.materialize(inputs[3]), initial_cell;
   if (lstm) initial_cell = e.materialize(inputs[4]);
@@ -150,7 +152,7 @@ void emit_recurrent(kernel_emitter& e) {
       constant);
 
   const std::int64_t wave = e.target.gpu.wave;
-  workgroup group(e, "recurrent", {batch, 1, 1},
+  workgroup group(e, "recurrent", batch,
                   std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
   std::int64_t bytes = storage_bits(state_type) / 8;
   recurrent_stage s{e,
@@ -179,7 +181,8 @@ void emit_recurrent(kernel_emitter& e) {
       if (e.fusion.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
   s.read_state(initial, s.hidden_state);
   if (lstm) s.read_state(initial_cell, s.cell_state);
-  code.loop(0, steps, 1, [&](Value i) { s.step(op.reverse ? code.sub(code.constant(steps - 1), i) : i); });
+  code.loop(code.constant(0), e.size(steps), 1,
+            [&](Value i) { s.step(op.reverse ? code.sub(e.size(steps - 1), i) : i); });
   if (s.results[1]) s.write_state(s.hidden_state, *s.results[1]);
   if (lstm && s.results[2]) s.write_state(s.cell_state, *s.results[2]);
   group.close();

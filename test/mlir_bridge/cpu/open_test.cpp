@@ -6,6 +6,7 @@
 
 #include "harness.hpp"
 #include "ir/ops/cache_update.hpp"
+#include "ir/ops/segment_sum.hpp"
 #include "mlir_bridge/codegen/open_checks.hpp"
 #include "mlir_bridge/kinds/kind.hpp"
 
@@ -455,16 +456,142 @@ TEST(open_kernels, conditions_travel_with_the_kernel) {
   EXPECT_FALSE(serves(kernel.native(), {{"seq", 5}, {"past", 6}}));
 }
 
+// `past` is a size of the result that has nothing to do with `seq`.
+TEST(open_kernels, resizes) {
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t s : {1, 5, 49, 130})
+    for (std::int64_t p : {1, 49, 100}) sizes.push_back({{"batch", 1 + s % 2}, {"seq", s}, {"past", p}});
+  struct form {
+    dim size;
+    double scale;
+  };
+  for (resize_mode mode : {resize_mode::nearest, resize_mode::linear, resize_mode::cubic})
+    for (resize_coordinates coordinates :
+         {resize_coordinates::half_pixel, resize_coordinates::pytorch_half_pixel, resize_coordinates::align_corners,
+          resize_coordinates::asymmetric, resize_coordinates::half_pixel_symmetric})
+      for (const form& f : {form{past, 0}, {seq * 2, 2}, {seq * 49 / 10, 4.9}})
+        for (bool last : {false, true}) {
+          // Coordinates and modes do not depend on each other; neither do sizes and axes.
+          const bool usual = coordinates == resize_coordinates::half_pixel;
+          if ((mode == resize_mode::cubic || last) && !usual) continue;
+          SCOPED_TRACE(f.size.str() + (last ? " last" : "") + " mode " + std::to_string(static_cast<int>(mode)) +
+                       " coordinates " + std::to_string(static_cast<int>(coordinates)));
+          auto dims = [&](const dim& d) {
+            return last ? std::vector<dim>{batch, 3, d} : std::vector<dim>{batch, d, 20};
+          };
+          resize op;
+          op.dims = dims(f.size);
+          op.scales = last ? std::vector<double>{1, 1, f.scale} : std::vector<double>{1, f.scale, 1};
+          op.mode = mode, op.coordinates = coordinates;
+          op.exclude_outside = mode == resize_mode::cubic && last;
+          check_open(
+              {f32(dims(seq)), f32(op.dims)},
+              [&](module& m, const arguments& in) { return arguments{add(m, m.add(op, {in[0]}), in[1])}; }, sizes, 1,
+              tolerance{1e-4, 1e-5});
+        }
+}
+
+TEST(open_kernels, nearest_neighbours_of_every_rule) {
+  for (resize_nearest rule : {resize_nearest::round_prefer_floor, resize_nearest::round_prefer_ceil,
+                              resize_nearest::floor, resize_nearest::ceil}) {
+    resize op;
+    op.dims = {past, 3}, op.scales = {0, 1};
+    op.coordinates = resize_coordinates::asymmetric, op.nearest = rule;
+    check_open({typed(element_type::i32, {seq, 3}), typed(element_type::i32, {past, 3})},
+               [&](module& m, const arguments& in) { return arguments{add(m, m.add(op, {in[0]}), in[1])}; },
+               {{{"seq", 7}, {"past", 49}}, {{"seq", 100}, {"past", 33}}, {{"seq", 64}, {"past", 64}}});
+    op.dims = {seq / 49, 3}, op.scales = {1.0 / 49, 1};
+    check_open({typed(element_type::i32, {seq, 3})},
+               [&](module& m, const arguments& in) { return arguments{m.add(op, {in[0]})}; },
+               {{{"seq", 49}}, {{"seq", 4900}}});
+  }
+}
+
+TEST(open_kernels, recurrent_layers) {
+  struct row {
+    recurrent_cell cell;
+    std::int64_t gates;
+  };
+  for (row r : {row{recurrent_cell::rnn, 1}, row{recurrent_cell::gru, 3}, row{recurrent_cell::lstm, 4}})
+    for (bool reverse : {false, true})
+      for (bool linear : {false, true}) {
+        if (linear && r.cell != recurrent_cell::gru) continue;
+        const std::int64_t hidden = 19, g = r.gates * hidden;
+        std::vector<shape> inputs{f32({seq, batch, g}), f32({g, hidden}), f32({g}), f32({batch, hidden})};
+        if (r.cell == recurrent_cell::lstm) inputs.push_back(f32({batch, hidden}));
+        check_open(
+            inputs,
+            [&](module& m, const arguments& in) {
+              value y = m.add(recurrent{r.cell, reverse, linear}, in);
+              arguments outputs{y, value{y.producer, 1}};
+              if (r.cell == recurrent_cell::lstm) outputs.push_back(value{y.producer, 2});
+              return outputs;
+            },
+            {{{"batch", 1}, {"seq", 1}}, {{"batch", 3}, {"seq", 7}}, {{"batch", 2}, {"seq", 40}}}, 0.4,
+            tolerance{1e-4, 1e-5});
+      }
+}
+
+TEST(open_kernels, sums_of_segments) {
+  const auto sums = [](const std::vector<dim>& rest) {
+    std::vector<dim> dims{seq};
+    dims.insert(dims.end(), rest.begin(), rest.end());
+    check_open(
+        {f32(dims)},
+        [](module& m, const arguments& in) {
+          // Ids ascend, some are beyond the last segment.
+          value thirds =
+              m.add(elementwise{scalar_function::mul},
+                    {m.add(iota{element_type::f32, {seq}, 0}, {}),
+                     m.add(broadcast{{seq}}, {m.add(constant{literal::from_doubles(f32({}), {{0.35}})}, {})})});
+          value ids = m.add(convert{element_type::i64}, {thirds});
+          value total = m.add(segment_sum{9}, {in[0], ids});
+          return arguments{m.add(elementwise{scalar_function::neg}, {total})};
+        },
+        sizes_of_two(), 1, tolerance{1e-4, 1e-4});
+  };
+  sums({});
+  sums({batch});
+  sums({batch, 24});
+}
+
+TEST(open_kernels, transposed_convolutions) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  struct form {
+    std::vector<std::int64_t> window, strides, dilations, begin, end, more;
+    std::int64_t channels, features, groups;
+  };
+  for (const form& f : {form{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, 16, 40, 1},
+                        {{4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 5, 3, 1},
+                        {{3, 3}, {1, 1}, {2, 2}, {2, 2}, {2, 2}, {0, 0}, 12, 10, 1},
+                        {{3, 2}, {2, 4}, {3, 2}, {1, 0}, {2, 1}, {1, 0}, 12, 10, 2},
+                        {{3, 3}, {4, 6}, {6, 4}, {0, 3}, {1, 0}, {0, 0}, 8, 8, 1},
+                        {{2, 2}, {3, 4}, {1, 1}, {0, 0}, {0, 0}, {1, 2}, 8, 5, 1},
+                        {{4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 10, 10, 10}})
+    for (bool heavy : {false, true})
+      check_open(
+          {f32({batch, height, width, f.channels}), f32({f.window[0], f.window[1], f.features / f.groups, f.channels}),
+           f32({f.features})},
+          [&](module& m, const arguments& in) {
+            value made = m.add(transposed_convolution{f.strides, f.dilations, f.begin, f.end, f.more, f.groups,
+                                                      tensor_layout::channels_last},
+                               {in[0], in[1]});
+            value sum = add(m, made, m.add(broadcast{made.type().dims}, {in[2]}));
+            return arguments{heavy ? m.add(elementwise{scalar_function::sigmoid}, {sum}) : sum};
+          },
+          {{{"batch", 1}, {"height", 3}, {"width", 3}},
+           {{"batch", 2}, {"height", 7}, {"width", 19}},
+           {{"batch", 1}, {"height", 16}, {"width", 33}}},
+          0.5, tolerance{1e-4, 1e-5});
+}
+
 TEST(open_kernels, operations_without_one_are_named) {
   std::string missing;
-  const auto resized = fusion({f32({1, 2, seq})}, [](module& m, const arguments& in) {
-    resize op;
-    op.dims = {1, 2, seq * 2};
-    op.scales = {1, 1, 2};
-    return arguments{m.add(op, {in[0]})};
+  const auto open_channels = fusion({f32({1, 8, 8, seq}), f32({3, 3, seq, 8})}, [](module& m, const arguments& in) {
+    return arguments{m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, tensor_layout::channels_last}, in)};
   });
-  EXPECT_FALSE(has_open_form(*resized, processor::cpu, &missing));
-  EXPECT_EQ(missing, "resize");
+  EXPECT_FALSE(has_open_form(*open_channels, processor::cpu, &missing));
+  EXPECT_EQ(missing, "convolution");
 }
 
 }  // namespace

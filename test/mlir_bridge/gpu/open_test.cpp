@@ -4,6 +4,7 @@
 
 #include "gpu_targets.hpp"
 #include "ir/error.hpp"
+#include "ir/ops/segment_sum.hpp"
 
 namespace kiln::test {
 namespace {
@@ -72,6 +73,10 @@ TEST(gpu_open, attention) {
   check_open(*one({q, q, q}, attention{.scale = 0.125, .causal = true}));
   const shape wide = of(f32, {batch, 2, seq, 24});
   check_open(*one({wide, wide, wide}, attention{}));
+  for (element_type type : {f16, f32}) {
+    const shape open_heads = of(type, {batch * 4, seq, 24});
+    check_open(*one({open_heads, open_heads, open_heads, of(type, {seq, seq})}, attention{}));
+  }
 }
 
 TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
@@ -155,16 +160,41 @@ TEST(gpu_open, orders_and_running_sums) {
   check_open(*one({of(f32, {seq, batch, 40})}, top_k{3, 2, false}));
 }
 
+TEST(gpu_open, resizes) {
+  resize op;
+  op.dims = {batch, seq * 2, 24}, op.scales = {1, 2, 1}, op.mode = resize_mode::linear;
+  check_open(*one({of(f16, {batch, seq, 24})}, op));
+  op.dims = {batch, 3, seq * 2}, op.scales = {1, 1, 2}, op.mode = resize_mode::cubic;
+  check_open(*one({of(f32, {batch, 3, seq})}, op));
+}
+
+TEST(gpu_open, recurrent_layers) {
+  for (auto [cell, gates] : {std::pair{recurrent_cell::lstm, 4}, {recurrent_cell::gru, 3}, {recurrent_cell::rnn, 1}}) {
+    const std::int64_t hidden = 24, g = gates * hidden;
+    std::vector<shape> inputs{of(f32, {seq, batch, g}), of(f32, {g, hidden}), of(f32, {g}), of(f32, {batch, hidden})};
+    if (cell == recurrent_cell::lstm) inputs.push_back(of(f32, {batch, hidden}));
+    check_open(*one(inputs, recurrent{cell, true, false}));
+  }
+}
+
+TEST(gpu_open, sums_of_segments) {
+  check_open(*one({of(f32, {seq, batch, 12}), of(element_type::i64, {seq})}, segment_sum{5}));
+}
+
 TEST(gpu_open, refusals_name_the_operation) {
   const auto fusion =
-      one({of(f32, {seq, batch, 12}), of(f32, {12, 3}), of(f32, {12}), of(f32, {batch, 3}), of(f32, {batch, 3})},
-          recurrent{recurrent_cell::lstm, true, false});
+      one({of(f32, {1, 8, 8, seq}), of(f32, {3, 3, seq, 8})}, convolution{.strides = {1, 1},
+                                                                          .dilations = {1, 1},
+                                                                          .pads_begin = {0, 0},
+                                                                          .pads_end = {0, 0},
+                                                                          .groups = 1,
+                                                                          .layout = tensor_layout::channels_last});
   try {
     finalize_for(*fusion, gpu_targets().front());
     FAIL() << "it was finalized";
   } catch (const error& e) {
     EXPECT_EQ(e.kind(), error_kind::unsupported);
-    EXPECT_NE(std::string(e.what()).find("recurrent"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("convolution"), std::string::npos) << e.what();
   }
 }
 

@@ -25,7 +25,9 @@ struct attention_problem {
   value query, key, value_, mask;  // mask.producer is null without one
   attention_extents n;             // typical values for open sizes
   std::int64_t share, rows;        // query heads of one head of keys; rows of one head of keys, a usual number if open
+  // If the number of heads is open, there are as many heads of keys, and they are one more axis of the batch.
   std::vector<dim> batch_sizes;
+  dim heads;
   dim batch, queries, keys, all_rows;  // the sizes of n.batch, n.queries, n.keys and rows, which may be open
   bool is_open() const { return !(batch.is_static() && queries.is_static() && keys.is_static()); }
 

@@ -34,6 +34,13 @@ attention_problem::attention_problem(kernel_emitter& e)
       rows(share * n.queries) {
   const std::vector<dim>& sizes = kernel_emitter::sizes(query);
   batch_sizes.assign(sizes.begin(), sizes.end() - 3);
+  heads = sizes[head_axes(op.query_layout, sizes.size()).head];
+  if (!heads.is_static()) {
+    n.batch *= n.heads;
+    n.heads = n.key_heads = share = 1;
+    rows = n.queries;
+    batch_sizes.push_back(heads);
+  }
   batch = std::accumulate(batch_sizes.begin(), batch_sizes.end(), dim(1), std::multiplies<>());
   queries = sizes[head_axes(op.query_layout, sizes.size()).position];
   keys = kernel_emitter::sizes(key)[head_axes(op.key_layout, sizes.size()).position];
@@ -62,7 +69,11 @@ attention_group::attention_group(kernel_emitter& e, const attention_problem& pro
 }
 
 attention_problem::place attention_problem::at(code_builder&, Value of_batch, Value key_head) const {
-  return {emitter.delinearize(of_batch, batch_sizes), key_head};
+  values digits = emitter.delinearize(of_batch, batch_sizes);
+  if (heads.is_static()) return {std::move(digits), key_head};
+  key_head = digits.back();
+  digits.pop_back();
+  return {std::move(digits), key_head};
 }
 
 position attention_problem::of_head(head_layout layout, const place& p, Value head, Value j, Value depth,
@@ -101,8 +112,8 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   all.push_back({head, 0, {}});
   all.push_back({query_of(code, row), 0, {}});
   all.push_back({j, lanes > 1 ? 1 : 0, {}, 0, known_bound(keys), multiple});
-  std::vector<dim> full = batch_sizes;
-  full.insert(full.end(), {n.heads, queries, keys});
+  std::vector<dim> full(batch_sizes.begin(), batch_sizes.begin() + static_cast<std::ptrdiff_t>(p.batch.size()));
+  full.insert(full.end(), {heads, queries, keys});
   const auto skipped = static_cast<std::ptrdiff_t>(full.size() - sizes.size());
   position where(all.begin() + skipped, all.end());
   full.erase(full.begin(), full.begin() + skipped);
@@ -167,9 +178,11 @@ std::vector<candidate> attention_space(kernel_emitter& e) {
 bool opens_attention(const instruction& anchor) {
   const auto& op = *anchor.op().get_if<attention>();
   const shape &query = anchor.inputs()[0].type(), &key = anchor.inputs()[1].type(), &v = anchor.inputs()[2].type();
-  return query.dims[head_axes(op.query_layout, query.rank()).head].is_static() &&
-         key.dims[head_axes(op.key_layout, key.rank()).head].is_static() && query.dims.back().is_static() &&
-         v.dims.back().is_static() && compute_type(query.type) == element_type::f32;
+  const dim &heads = query.dims[head_axes(op.query_layout, query.rank()).head],
+            &key_heads = key.dims[head_axes(op.key_layout, key.rank()).head];
+  const bool divided = heads.is_static() && key_heads.is_static();
+  return (divided || heads == key_heads) && query.dims.back().is_static() && v.dims.back().is_static() &&
+         compute_type(query.type) == element_type::f32;
 }
 
 void emit_open_attention(kernel_emitter& e) {

@@ -1,13 +1,14 @@
 // Convolutions of images of open sizes, channels last. The pixels of the result are the rows of tiles, the channels of
 // a group the columns. A tap in the padding reads from a pixel of zeros, so the image is not copied.
 #include <array>
+#include <functional>
 #include <numeric>
 
 #include "ir/ops/contraction.hpp"
-#include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/open_image.hpp"
 #include "mlir_bridge/kinds/convolution/generators.hpp"
 
 namespace kiln::cpu {
@@ -27,8 +28,7 @@ class open_convolution {
         image(e.anchor()->inputs()[0]),
         weights(e.anchor()->inputs()[1]),
         result(e.anchor_result().type()),
-        accumulation(accumulation_type(image.type().type)),
-        tile(open_tile(e, accumulation)) {
+        accumulation(accumulation_type(image.type().type)) {
     const auto& of_image = image.type().dims;
     const auto& of_weights = weights.type().dims;
     axes = op.strides.size();
@@ -38,12 +38,16 @@ class open_convolution {
     taps = std::accumulate(window.begin(), window.end(), std::int64_t{1}, std::multiplies<>());
     channels = of_weights[axes].value();
     columns = of_weights[axes + 1].value() / op.groups;
-    pixels = std::accumulate(out.begin(), out.end(), dim(1), std::multiplies<>());
+    // Lanes of a depthwise convolution are channels.
+    tile = is_depthwise() ? open_tile(e, accumulation) : open_tile(e, accumulation, columns);
+    places = out;
+    places.insert(places.begin(), result.dims[0]);
+    pixels = std::accumulate(places.begin(), places.end(), dim(1), std::multiplies<>());
   }
 
   void emit() {
     image_at = materialize_channels(e, image);
-    if (channels == 1 && columns == 1 && op.groups > 1) return emit_depthwise();
+    if (is_depthwise()) return emit_depthwise();
     const open_panels right(e,
                             {weights,
                              {op.groups},
@@ -58,39 +62,34 @@ class open_convolution {
                              }},
                             tile);
     const std::int64_t item_pixels = tile.rows * tiles_per_item;
-    e.parallel_open("convolution", {result.dims[0], op.groups, (pixels + item_pixels - 1) / item_pixels},
+    e.parallel_open("convolution", {op.groups, (pixels + item_pixels - 1) / item_pixels},
                     item_pixels * columns * taps * channels / tile.lanes, [&](std::span<const Value> at) {
-                      const open_tile_store store(e, tile, accumulation);
-                      const Value first = code.mul(at[2], item_pixels),
+                      const open_tile_store store(e, tile, accumulation, columns);
+                      const position_list list(e, tile.rows, places.size());
+                      const Value first = code.mul(at[1], item_pixels),
                                   last = e.min(code.add(first, item_pixels), pixels);
+                      const values indices = e.delinearize(first, places);
                       code.loop(code.constant(0), e.size(right.count()), 1, [&](Value panel) {
-                        code.loop(first, last, tile.rows,
-                                  [&](Value pixel) { emit_tile(right, at[0], at[1], pixel, panel, store); });
+                        walk(first, last, tile.rows, indices, [&](Value pixel, const std::vector<values>& outputs) {
+                          emit_rows({right, at[0], panel, store, list}, pixel, outputs);
+                        });
                       });
                     });
   }
 
  private:
-  // Returns the output positions of `count` pixels from `first` on. Positions beyond the last one repeat the last one.
-  std::vector<values> positions(Value first, std::int64_t count) {
-    std::vector<values> result{e.delinearize(first, out)};
-    const Value last_pixel = e.size(pixels - 1);
-    for (std::int64_t i = 1; i < count; ++i) {
-      values next = result.back();
-      Value carry = code.select(code.less(code.add(first, i - 1), last_pixel), code.constant(1), code.constant(0));
-      for (std::size_t axis = axes; axis-- > 0;) {
-        const Value moved = code.add(next[axis], carry);
-        if (axis == 0) {
-          next[axis] = moved;
-          break;
-        }
-        const Value wraps = code.equal(moved, e.size(out[axis]));
-        next[axis] = code.select(wraps, code.constant(0), moved);
-        carry = code.select(wraps, code.constant(1), code.constant(0));
-      }
-      result.push_back(std::move(next));
-    }
-    return result;
+  bool is_depthwise() const { return channels == 1 && columns == 1 && op.groups > 1; }
+
+  // Calls `body` for each `count` pixels of [first, last), with their positions. The first lies at `indices`.
+  void walk(Value first, Value last, std::int64_t count, const values& indices,
+            const std::function<void(Value, const std::vector<values>&)>& body) {
+    code.loop(first, last, count, indices, [&](Value pixel, std::span<const Value> at) {
+      auto positions = pixel_positions(e, pixel, values(at.begin(), at.end()), count + 1, places);
+      values next = std::move(positions.back());
+      positions.pop_back();
+      body(pixel, positions);
+      return next;
+    });
   }
 
   bool padded() const {
@@ -99,56 +98,77 @@ class open_convolution {
     return false;
   }
 
-  // Returns the address of a group's first channel at the position that a tap reads, or of zeros if it is in the
-  // padding.
-  Value tap_address(Value batch, const values& position, const values& tap, Value first_channel) {
-    Value inside;
-    values at{batch};
-    for (std::size_t i = 0; i < axes; ++i) {
-      const Value place = code.add(code.add(code.mul(position[i], op.strides[i]), code.mul(tap[i], op.dilations[i])),
-                                   -op.pads_begin[i]);
-      at.push_back(place);
-      if (!padded()) continue;
-      const Value here =
-          code.make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, place, e.size(in[i])).getResult();
-      inside = inside ? code.make<mlir::arith::AndIOp>(inside, here).getResult() : here;
+  // Returns the places that the first tap reads for these output positions.
+  std::vector<pixel_reader::origin> origins(const pixel_reader& reader, std::span<const values> outputs,
+                                            Value first_channel) {
+    std::vector<pixel_reader::origin> result;
+    for (const values& position : outputs) {
+      values place;
+      for (std::size_t i = 0; i < axes; ++i)
+        place.push_back(code.add(code.mul(position[1 + i], op.strides[i]), -op.pads_begin[i]));
+      result.push_back(reader.from(position[0], std::move(place), first_channel));
     }
-    at.push_back(code.add(first_channel, image_at.first));
-    const buffer& memory = image_at.memory;
-    const Value address = code.address(e.pointer(memory), offset_in(e, memory, at), memory.type);
-    return inside ? code.select(inside, address, zeros()) : address;
+    return result;
   }
-  Value zeros() {
-    const std::int64_t count = channels == 1 ? op.groups : channels;
-    return e.table(image_at.memory.type, std::vector<double>(static_cast<std::size_t>(count), 0.0));
+  pixel_reader::step step_of(const pixel_reader& reader, Value tap) {
+    values distance = code.delinearize(tap, window);
+    for (std::size_t i = 0; i < axes; ++i) distance[i] = code.mul(distance[i], op.dilations[i]);
+    return reader.by(std::move(distance));
+  }
+  pixel_reader reader() { return {e, image_at, in, channels == 1 ? op.groups : channels, padded()}; }
+
+  // What the tiles of a group and a panel share.
+  struct column {
+    const open_panels& right;
+    Value group, panel;
+    const open_tile_store& store;
+    const position_list& list;
+  };
+
+  // Few pixels are left at the end: half of a tile's rows take half of the time.
+  void emit_rows(const column& of, Value first, const std::vector<values>& outputs) {
+    const Value left = code.sub(e.size(pixels), first);
+    const std::int64_t half = tile.rows / 2;
+    if (half == 0) return emit_tile(of, first, left, outputs);
+    code.branch(
+        code.less(code.constant(half), left),
+        [&] {
+          emit_tile(of, first, left, outputs);
+          return values{};
+        },
+        [&] {
+          emit_tile(of, first, left, std::span(outputs).first(static_cast<std::size_t>(half)));
+          return values{};
+        });
   }
 
-  void emit_tile(const open_panels& right, Value batch, Value group, Value first, Value panel,
-                 const open_tile_store& store) {
-    const auto outputs = positions(first, tile.rows);
-    const Value first_channel = code.mul(group, channels);
-    const std::array<Value, 1> of_group{group};
-    const open_right panel_at = right.panel(of_group, panel);
-    const values sums = code.loop(code.constant(0), code.constant(taps), 1, zero_tile(code, tile, accumulation),
+  void emit_tile(const column& of, Value first, Value left, std::span<const values> outputs) {
+    const tile_shape shape{static_cast<std::int64_t>(outputs.size()), tile.vectors, tile.lanes};
+    const pixel_reader pixels_of = reader();
+    const auto from = origins(pixels_of, outputs, code.mul(of.group, channels));
+    const std::array<Value, 1> of_group{of.group};
+    const open_right panel_at = of.right.panel(of_group, of.panel);
+    const values sums = code.loop(code.constant(0), code.constant(taps), 1, zero_tile(code, shape, accumulation),
                                   [&](Value tap, std::span<const Value> so_far) {
-                                    const values digits = code.delinearize(tap, window);
-                                    open_left left{image_at.memory.type, {}, code.constant(1)};
-                                    for (const values& position : outputs)
-                                      left.rows.push_back(tap_address(batch, position, digits, first_channel));
+                                    const pixel_reader::step step = step_of(pixels_of, tap);
+                                    open_left rows{image_at.memory.type, {}, code.constant(1)};
+                                    for (const pixel_reader::origin& o : from)
+                                      rows.rows.push_back(pixels_of.address(o, step));
                                     open_right of_tap = panel_at;
                                     of_tap.offset = code.add(of_tap.offset, code.mul(tap, channels * tile.columns()));
-                                    return open_sums(code, tile, left, of_tap, code.constant(channels), accumulation,
+                                    return open_sums(code, shape, rows, of_tap, code.constant(channels), accumulation,
                                                      values(so_far.begin(), so_far.end()));
                                   });
-    const Value first_column = code.mul(panel, tile.columns());
-    const Value rows = code.min(code.sub(e.size(pixels), first), tile.rows),
+    const Value first_column = code.mul(of.panel, tile.columns());
+    const Value rows = code.min(left, shape.rows),
                 here = code.min(code.sub(code.constant(columns), first_column), tile.columns());
-    store.write(sums, rows, here, right.whole(), [&](Value row, const span_part& part, Value computed) {
-      values at{batch};
-      for (Value index : e.delinearize(code.add(first, row), out)) at.push_back(index);
-      at.push_back(code.add(code.add(code.mul(group, columns), first_column), part.first));
+    const auto write_row = [&](Value row, const span_part& part, Value computed) {
+      const auto known = code_builder::known(row);
+      values at = known ? outputs[static_cast<std::size_t>(*known)] : of.list.at(row);
+      at.push_back(code.add(code.add(code.mul(of.group, columns), first_column), part.first));
       write(at, computed, part.lanes);
-    });
+    };
+    of.store.write(sums, rows, here, of.right.whole(), write_row, [&] { of.list.set(outputs); });
   }
 
   void write(const values& at, Value computed, std::int64_t lanes) {
@@ -162,15 +182,17 @@ class open_convolution {
     const buffer weights_at = e.materialize(weights);
     const std::int64_t item_pixels = depthwise_pixels * 8;
     e.parallel_open(
-        "depthwise", {result.dims[0], (pixels + item_pixels - 1) / item_pixels},
-        item_pixels * op.groups * taps / tile.lanes, [&](std::span<const Value> at) {
-          const Value first = code.mul(at[1], item_pixels), last = e.min(code.add(first, item_pixels), pixels);
-          code.loop(first, last, depthwise_pixels, [&](Value pixel) { emit_pixels(weights_at, at[0], pixel, last); });
+        "depthwise", {(pixels + item_pixels - 1) / item_pixels}, item_pixels * op.groups * taps / tile.lanes,
+        [&](std::span<const Value> at) {
+          const Value first = code.mul(at[0], item_pixels), last = e.min(code.add(first, item_pixels), pixels);
+          walk(first, last, depthwise_pixels, e.delinearize(first, places),
+               [&](Value pixel, const std::vector<values>& outputs) { emit_pixels(weights_at, pixel, outputs, last); });
         });
   }
 
-  void emit_pixels(const buffer& weights_at, Value batch, Value first, Value last) {
-    const auto outputs = positions(first, depthwise_pixels);
+  void emit_pixels(const buffer& weights_at, Value first, const std::vector<values>& outputs, Value last) {
+    const pixel_reader pixels_of = reader();
+    const auto from = origins(pixels_of, outputs, code.constant(0));
     const open_span span(e, code.constant(0), code.constant(op.groups), tile.lanes, tile.lanes,
                          op.groups % tile.lanes == 0);
     span.walk([&](const span_part& part) {
@@ -178,16 +200,16 @@ class open_convolution {
           code.constant(0), code.constant(taps), 1,
           values(outputs.size(), code.number(code.type(accumulation, part.lanes), 0)),
           [&](Value tap, std::span<const Value> so_far) {
-            const values digits = code.delinearize(tap, window);
+            const pixel_reader::step step = step_of(pixels_of, tap);
             const Value weight = widen(code,
                                        code.load(e.pointer(weights_at), code.add(code.mul(tap, op.groups), part.first),
                                                  weights_at.type, part.lanes),
                                        weights_at.type, accumulation);
             values next;
             for (std::size_t i = 0; i < outputs.size(); ++i) {
-              const Value from = tap_address(batch, outputs[i], digits, code.constant(0));
+              const Value address = pixels_of.address(from[i], step);
               const element_type stored = image_at.memory.type;
-              const Value x = widen(code, code.load(from, part.first, stored, part.lanes), stored, accumulation);
+              const Value x = widen(code, code.load(address, part.first, stored, part.lanes), stored, accumulation);
               next.push_back(is_float(accumulation) ? code.fma(x, weight, so_far[i])
                                                     : code.add(code.mul(x, weight), so_far[i]));
             }
@@ -195,8 +217,7 @@ class open_convolution {
           });
       for (std::size_t i = 0; i < outputs.size(); ++i)
         code.when(code.less(code.add(first, static_cast<std::int64_t>(i)), last), [&] {
-          values at{batch};
-          at.insert(at.end(), outputs[i].begin(), outputs[i].end());
+          values at = outputs[i];
           at.push_back(part.first);
           write(at, sums[i], part.lanes);
         });
@@ -211,11 +232,11 @@ class open_convolution {
   element_type accumulation;
   tile_shape tile;
   std::size_t axes = 0;
-  std::vector<dim> in, out;
+  std::vector<dim> in, out, places;  // `places`: batch and `out`
   std::vector<std::int64_t> window;
   // Of one group.
   std::int64_t taps = 1, channels = 1, columns = 1;
-  dim pixels;
+  dim pixels;  // of all images
   channel_view image_at;
 };
 
