@@ -22,8 +22,6 @@ TENSOR_KERNEL(add_iteration)
 namespace kiln::stand_in {
 namespace {
 
-constexpr int n = 37;
-
 // x, counter, out: out = x + counter, where the counter goes up and back as a split-K fix-up's does.
 void add_counter(void* const* b, long long begin, long long end) {
   auto* x = static_cast<const float*>(b[0]);
