@@ -33,6 +33,10 @@ constexpr std::int64_t row_bytes = 24 << 10, score_bytes = 24 << 10;
 constexpr std::int64_t most_keys = 256;
 // Number of multiply-adds that makes a work item worth scheduling.
 constexpr std::int64_t item_products = 1 << 19;
+// Up to this many rows, the rows that the last tile lacks are a notable share, so the tile is chosen to waste few.
+constexpr std::int64_t few_rows = 64, most_tile_rows = 8;
+// Up to this many vectors, all weights of a row are kept in registers.
+constexpr std::int64_t most_row_vectors = 8;
 
 class attention_emitter {
  public:
@@ -111,12 +115,26 @@ class attention_emitter {
   // Rows are divided evenly into tiles of at most `tile_m`. With few rows, registers are left for several vectors of
   // values.
   tile_shape packed_tile() const {
-    const std::int64_t most = choose(e.configuration, "tile_m", tile_rows), tiles = (rows + most - 1) / most;
+    const std::int64_t most = std::max<std::int64_t>(1, choose(e.configuration, "tile_m", standard_rows())),
+                       tiles = (rows + most - 1) / most;
     const std::int64_t lanes = std::min(register_lanes(e, sum_type),
                                         static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n.keys))));
     const std::int64_t vectors = std::clamp<std::int64_t>(
         choose(e.configuration, "tile_n", tile_vectors * lanes) / lanes, 1, (n.keys + lanes - 1) / lanes);
     return {(rows + tiles - 1) / tiles, vectors, lanes};
+  }
+
+  std::int64_t standard_rows() const {
+    if (rows > few_rows) return tile_rows;
+    std::int64_t best = tile_rows;
+    double best_cost = std::numeric_limits<double>::max();
+    for (std::int64_t r = tile_rows / 2; r <= most_tile_rows; ++r) {
+      if ((r + 1) * tile_vectors + 1 > e.target.vector_registers) break;
+      // Each tile also takes about half a row's time for what is done once.
+      const double cost = static_cast<double>((rows + r - 1) / r) * (static_cast<double>(r) + 0.5);
+      if (cost < best_cost) best = r, best_cost = cost;
+    }
+    return best;
   }
 
   // Copies the values of each head to contiguous memory if they are read many times. Otherwise rows are far apart and
@@ -197,7 +215,10 @@ class attention_emitter {
         load_queries();
         Value seen = keys_seen();
         make_scores(code.constant(0), seen);
-        code.loop(0, tile.rows, 1, [&](Value r) { make_weights(r, code.constant(0), seen); });
+        code.loop(0, tile.rows, 1, [&](Value r) {
+          if (fits_registers()) make_weights_of_row(r);
+          else make_weights(r, code.constant(0), seen);
+        });
         each_panel([&](std::size_t s, Value column) {
           write(s, column, weighted_values(s, column, code.constant(0), seen, zero_tile(code, shape_of(s), sum_type)));
         });
@@ -352,24 +373,65 @@ class attention_emitter {
     code.store(sums, kept_row, sum_type, code.fma(code.load(sums, kept_row, sum_type, 1), correction, sum));
   }
 
+  // Returns true if all scores of a row fit into a few registers.
+  bool fits_registers() const {
+    return tile.lanes > 1 && !direct && !op.causal && n.keys >= tile.lanes && n.keys <= most_row_vectors * tile.lanes;
+  }
+
+  // Converts all scores of one row, which are computed at once, to weights. The last vector overlaps the one before if
+  // the keys are no multiple of the lanes; the scores that both hold count once.
+  void make_weights_of_row(Value r) {
+    const std::int64_t lanes = tile.lanes, vectors = (n.keys + lanes - 1) / lanes, rest = n.keys % lanes;
+    const Value start = at_row(r, chunk), none = number(lowest, lanes);
+    const query_row row = row_at(code.add(first_row, r));
+    auto first_of = [&](std::int64_t v) { return code.constant(std::min(v * lanes, n.keys - lanes)); };
+    values weights;
+    Value top = none;
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      Value score = code.load(scores, code.add(start, first_of(v)), sum_type, lanes);
+      if (mask) score = masked(score, row, first_of(v));
+      if (rest && v + 1 == vectors)
+        score = code.select(code.less(code.lane_numbers(lanes), code.splat(code.constant(lanes - rest), lanes)), none,
+                            score);
+      top = larger_number(score, top);
+      weights.push_back(score);
+    }
+    top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
+    // All scores are masked: 0 instead of the maximum, because -inf - (-inf) is NaN.
+    top = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
+    Value sum = number(0, lanes);
+    for (Value& weight : weights) {
+      weight = exponential(code, code.make<arith::SubFOp>(weight, code.splat(top, lanes)));
+      sum = code.make<arith::AddFOp>(sum, weight);
+    }
+    // The last vector first: the one before overwrites what both hold.
+    for (std::int64_t v = vectors; v-- > 0;)
+      code.store(scores, code.add(start, first_of(v)), sum_type, weights[static_cast<std::size_t>(v)]);
+    code.store(sums, code.add(slot, r), sum_type, code.horizontal(mlir::vector::CombiningKind::ADD, sum));
+  }
+
+  // Applies the mask to the scores of keys from `key_index` on.
+  Value masked(Value score, const query_row& row, Value key_index) {
+    const std::int64_t lanes = code_builder::lanes_of(score);
+    evaluator ev(e);
+    values where = row.head;
+    where.insert(where.end(), {row.position, key_index});
+    auto dims = e.dims(mask);
+    where.erase(where.begin(), where.end() - static_cast<std::ptrdiff_t>(dims.size()));
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i] == 1) where[i] = code.constant(0);
+    position place = ev.along(where, !dims.empty() && dims.back() > 1 ? lanes : 1);
+    Value given = ev.at(mask, place, lanes);
+    element_type type = mask.type().type;
+    if (type == element_type::boolean) return code.select(given, score, number(lowest, lanes));
+    return code.make<arith::AddFOp>(score, convert_element(code, given, compute_type(type), sum_type));
+  }
+
   void apply_masks(Value r, Value start, Value first, Value count) {
     query_row row = row_at(code.add(first_row, r));
     sweep(count, tile.lanes, [&](Value j, std::int64_t lanes) {
       Value at = code.add(start, j), score = code.load(scores, at, sum_type, lanes), key_index = code.add(first, j);
-      if (mask) {
-        evaluator ev(e);
-        values where = row.head;
-        where.insert(where.end(), {row.position, key_index});
-        auto dims = e.dims(mask);
-        where.erase(where.begin(), where.end() - static_cast<std::ptrdiff_t>(dims.size()));
-        for (std::size_t i = 0; i < dims.size(); ++i)
-          if (dims[i] == 1) where[i] = code.constant(0);
-        position place = ev.along(where, !dims.empty() && dims.back() > 1 ? lanes : 1);
-        Value given = ev.at(mask, place, lanes);
-        element_type type = mask.type().type;
-        if (type == element_type::boolean) score = code.select(given, score, number(lowest, lanes));
-        else score = code.make<arith::AddFOp>(score, convert_element(code, given, compute_type(type), sum_type));
-      }
+      if (mask) score = masked(score, row, key_index);
       if (op.causal) {
         Value indices = lanes == 1 ? key_index : code.add(code.splat(key_index, lanes), code.lane_numbers(lanes));
         Value end = code.add(row.position, n.keys - n.queries + 1);

@@ -103,20 +103,27 @@ TEST(attention, masks_of_any_dims) {
     }
 }
 
+// All scores of a row are in registers: keys around multiples of the lanes and up to the most vectors.
+TEST(attention, windows) {
+  expect_reference({0.2}, {4, 3, 3, 49, 49, 32, 32}, element_type::f32, f32({3, 49, 49}));
+  expect_reference({0.2}, {2, 2, 2, 49, 49, 16, 16}, element_type::f32, typed(boolean, {2, 1, 49, 49}));
+  for (std::int64_t keys : {31, 64, 65, 128, 129}) expect_reference({0.2}, {1, 2, 2, 10, keys, 8, 8});
+}
+
 TEST(attention, rows_that_see_nothing) {
   std::mt19937 random(3);
-  for (std::int64_t queries : {2, 30}) {
-    attention op{0.5};
-    auto m = plain(op, {1, 1, 1, queries, 900, 8, 8}, element_type::f32, f32({queries, 900}));
-    std::vector<literal> inputs;
-    for (value p : m->parameters()) inputs.push_back(random_literal(p.type(), random));
-    auto mask = inputs[3].to_doubles();
-    // Row 0 sees no key.
-    for (std::size_t k = 0; k < 900; ++k) mask[k] = -inf;
-    for (std::size_t k = 900; k < 1799; ++k) mask[k] = -inf;  // row 1 sees the last key
-    inputs[3] = literal::from_doubles(inputs[3].type(), mask);
-    check(*m, inputs, tolerance{1e-4, 1e-5});
-  }
+  for (std::int64_t queries : {2, 30})
+    for (std::int64_t keys : {49, 900}) {
+      attention op{0.5};
+      auto m = plain(op, {1, 1, 1, queries, keys, 8, 8}, element_type::f32, f32({queries, keys}));
+      std::vector<literal> inputs;
+      for (value p : m->parameters()) inputs.push_back(random_literal(p.type(), random));
+      auto mask = inputs[3].to_doubles();
+      // Row 0 sees no key, row 1 the last one.
+      std::fill_n(mask.begin(), 2 * keys - 1, -inf);
+      inputs[3] = literal::from_doubles(inputs[3].type(), mask);
+      check(*m, inputs, tolerance{1e-4, 1e-5});
+    }
   expect_reference({1, true}, {1, 2, 2, 5, 3, 8, 8});
   expect_reference({1, true}, {1, 2, 2, 25, 3, 8, 8});
   expect_reference({1}, {1, 2, 2, 5, 0, 8, 8});
