@@ -94,15 +94,18 @@ void opened_model::prepare(const model_options& options) {
           fmt::format("dimension '{}' is open: give it a value with --dim {}=N or --shape, or an input that has it",
                       name, name));
   program bound = portable.bind(sizes);
-  for (value v : bound.main().parameters()) {
+  for (value v : bound.main().parameters())
+    if (auto found = given.find(module::parameter_name(v)); found != given.end() && found->second.type() != v.type())
+      throw error(invalid_shape, fmt::format("input '{}' is {}, the model takes {}", found->first,
+                                             found->second.type().str(), v.type().str()));
+  instance_ = session_.at(sizes, std::move(bound));
+  // Last, because a damaged file may state inputs of any size, which its kernels do not take.
+  for (value v : instance_->bound().main().parameters()) {
     const std::string& name = module::parameter_name(v);
     auto found = given.find(name);
-    if (found != given.end() && found->second.type() != v.type())
-      throw error(invalid_shape, fmt::format("input '{}' is {}, the model takes {}", name, found->second.type().str(),
-                                             v.type().str()));
-    inputs_.push_back(found != given.end() ? found->second : random_input(bound, name, v.type(), options.seed));
+    inputs_.push_back(found != given.end() ? found->second
+                                           : random_input(instance_->bound(), name, v.type(), options.seed));
   }
-  instance_ = session_.at(sizes, std::move(bound));
 }
 
 std::map<std::string, literal> opened_model::named_inputs() const {

@@ -41,6 +41,11 @@ class Hostile(KilnCase):
                 stats = self.json("cache", "stats", "--cache", self.path(name))
                 self.assertEqual(stats["kernels"], 3)
 
+    def test_a_size_that_no_kernel_takes_costs_no_memory(self):
+        """A file whose input has 1.3 GB, as it says. The kernels are asked before the input is made."""
+        done = self.kiln("run", os.path.join(FOLDER, "large_input.kiln"), "--no-cache", "--memory-limit", "1GiB", code=3)
+        self.assertIn("input 0 is f32[1, 2, 31981574, 5], the kernel has f32[1, 2, 6, 5]", self.error_line(done))
+
 
 if __name__ == "__main__":
     kiln_case.main()
