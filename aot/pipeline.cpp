@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "aot/index_limits.hpp"
 #include "aot/input_ranges.hpp"
 #include "aot/passes/arrange_int4_weights.hpp"
 #include "aot/passes/channels_last.hpp"
@@ -119,6 +120,7 @@ void optimize(program& p, const compile_options& options) {
 program compile(program imported, const compile_options& options, std::vector<formed_kernel>* formed) {
   optimize(imported, options);
   record_input_ranges(imported);
+  record_index_limits(imported);
   if (options.boundaries)
     for (module& m : imported.modules()) {
       m.erase_dead();

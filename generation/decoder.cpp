@@ -74,6 +74,8 @@ decoder::decoder(const decoder_models& models, std::int64_t context, std::int64_
                                 module::parameter_name(last_->model().main().parameters()[*s.input])));
   if (!first_) chunk_ = static_cast<std::size_t>(chunk > 0 ? chunk : last_->chunk().value_or(0));
   context_ = last_->positions();
+  if (first_)
+    if (const auto most = first_->positions()) context_ = std::min(context_.value_or(*most), *most);
   if (context > 0) context_ = context_ ? std::min(*context_, context) : context;
 }
 

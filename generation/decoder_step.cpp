@@ -32,6 +32,12 @@ std::int64_t room_for(std::int64_t rows) {
   return room;
 }
 
+std::optional<std::int64_t> number_in(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc() ? std::optional(number) : std::nullopt;
+}
+
 shape of_dims(element_type type, std::vector<dim> dims) { return {type, std::move(dims)}; }
 
 // All elements [rows, columns] as a tensor of `type`, or of its last row where the input has rank 1.
@@ -81,17 +87,42 @@ std::int64_t decoder_step::vocabulary() const {
 std::optional<std::int64_t> decoder_step::recorded_range(std::size_t place) const {
   const auto found = model().metadata.find("range:" + module::parameter_name(parameters_[place]));
   if (found == model().metadata.end()) return std::nullopt;
-  std::int64_t limit = 0;
-  const std::string& text = found->second;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  return problem == std::errc() ? std::optional(limit) : std::nullopt;
+  return number_in(found->second);
 }
 
 std::int64_t decoder_step::known_ids() const { return recorded_range(ports_.tokens).value_or(vocabulary()); }
 
 std::optional<std::int64_t> decoder_step::positions() const {
   const auto place = ports_.place_of(input_role::positions);
-  return place ? recorded_range(*place) : std::nullopt;
+  std::optional<std::int64_t> least = place ? recorded_range(*place) : std::nullopt;
+  // Tables that the model indexes with positions of its own (aot/index_limits.hpp).
+  constexpr std::string_view prefix = "index_limit:";
+  for (const auto& [key, text] : model().metadata)
+    if (key.starts_with(prefix))
+      if (const auto limit = number_in(text))
+        if (const auto most = most_ids(dim::parse(std::string_view(key).substr(prefix.size())), *limit))
+          least = std::min(least.value_or(*most), *most);
+  return least;
+}
+
+// The most ids of a sequence for which `largest_index` is below `limit`: it grows with them.
+std::optional<std::int64_t> decoder_step::most_ids(const dim& largest_index, std::int64_t limit) const {
+  const std::vector<dim>& ids = parameters_[ports_.tokens].type().dims;
+  const std::set<std::string> past = past_symbols(ports_, model());
+  const auto fits = [&](std::int64_t count) {
+    dim_bindings sizes;
+    for (const std::string& symbol : ids[0].symbols()) sizes[symbol] = 1;
+    for (const std::string& symbol : ids[1].symbols()) sizes[symbol] = past.empty() ? count : 1;
+    for (const std::string& symbol : past) sizes[symbol] = count - 1;
+    const dim index = largest_index.substitute(sizes);
+    return index.is_static() ? std::optional(index.value() < limit) : std::nullopt;
+  };
+  if (fits(1) != true) return std::nullopt;  // it depends on something else
+  std::int64_t most = 1;
+  for (std::int64_t step = std::int64_t{1} << 40; step > 0; step /= 2)
+    if (fits(most + step) == true) most += step;
+  constexpr std::int64_t endless = std::int64_t{1} << 40;
+  return most < endless ? std::optional(most) : std::nullopt;
 }
 
 std::vector<std::int64_t> decoder_step::values_of(input_role role, const step_ids& ids,

@@ -37,7 +37,7 @@ class decoder_step {
   std::optional<std::int64_t> fixed_batch() const;
   std::int64_t vocabulary() const;  // number of logits of an id
   std::int64_t known_ids() const;   // the model takes ids from 0 to one less
-  // The number of positions that the model knows, if the file records it.
+  // The number of ids for which the model has positions, if the file says it.
   std::optional<std::int64_t> positions() const;
 
   // Returns the logits of the last id of each row, [batch, vocabulary]. States that `state` lacks are zeros, or empty
@@ -76,6 +76,7 @@ class decoder_step {
   dim_bindings sizes_of(const step_ids& ids, std::vector<shape>& shapes, const state_types& states,
                         const encoded_prompt* encoded) const;
   std::optional<std::int64_t> recorded_range(std::size_t place) const;
+  std::optional<std::int64_t> most_ids(const dim& largest_index, std::int64_t limit) const;
   std::vector<std::int64_t> values_of(input_role role, const step_ids& ids, const encoded_prompt* encoded) const;
   void give_caches_room(const step_ids& ids, sequence_state& state);
   // A plan for this step that serves later ones too, or null.

@@ -279,6 +279,10 @@ class Generate(kiln_case.KilnCase):
         self.refused(6, "invalid_sequence", "it is empty", model, "--prompt-ids", self.ids([], "c.npy"))
         self.refused(6, "context_full", "do not fit into", model, "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
         self.refused(6, "context_full", "do not fit into 5", model, "--prompt-ids", ids, "--max-new-tokens", 5, "--context", 5)
+        # Positions that the model computes itself end with their table.
+        self.assertEqual(len(self.generate(self.model(positions=False), ids, "--max-new-tokens", CONTEXT - 1)["tokens"]), CONTEXT - 1)
+        self.refused(6, "context_full", f"do not fit into {CONTEXT}", model, "--prompt-ids", ids, "--max-new-tokens", CONTEXT)
+        self.model()
         self.refused(6, "invalid_sequence", "the prompt has 1 x 2 ids", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1], "d.npy"))
         self.refused(6, "invalid_sequence", "other than 0 and 1", model, "--prompt-ids", ids, "--prompt-mask", self.ids([1, 2], "e.npy"))
         self.refused(6, "invalid_sequence", "it is empty", model, "--prompt-ids", ids, "--prompt-mask", self.ids([0, 0], "f.npy"))
