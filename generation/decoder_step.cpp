@@ -181,6 +181,11 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
   sizes.merge(branch);
   // States that are not there yet.
   for (const std::string& symbol : past_symbols(ports_, model())) sizes.emplace(symbol, ids.past);
+  // Caches of the last positions only are as large as their window.
+  constexpr std::string_view prefix = "cache_window:";
+  for (const auto& [key, text] : model().metadata)
+    if (key.starts_with(prefix))
+      if (const auto window = number_in(text)) sizes.emplace(key.substr(prefix.size()), *window);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     shapes[i] = shapes[i].substitute(sizes);
     if (!shapes[i].is_static())

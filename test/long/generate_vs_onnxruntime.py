@@ -20,6 +20,9 @@ import onnx
 import onnxruntime as ort
 
 
+WINDOW = 16  # rows of caches that hold the last positions only
+
+
 def session(path):
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -36,7 +39,7 @@ def zero_state(i, batch, encoder_length):
     """Zeros: one row for each sequence, as long as the encoder's prompt or empty."""
     dims = [batch]
     for d in i.shape[1:]:
-        dims.append(d if isinstance(d, int) else encoder_length if "encoder" in d else 16 if d == "kv_cache_dim" else 0)
+        dims.append(d if isinstance(d, int) else encoder_length if "encoder" in d else 16 if d == "kv_cache_dim" else WINDOW if "sliding" in d else 0)
     return np.zeros(dims, dtype(i.type))
 
 
@@ -70,8 +73,9 @@ class Loop:
         outputs = [o.name for o in s.get_outputs()]
         results = dict(zip(outputs, s.run(None, feed)))
         logits = next(o for o in outputs if "logits" in o) if any("logits" in o for o in outputs) else outputs[0]
-        rest = [o for o in outputs if o != logits]
-        fresh = {o.replace("present", "past_key_values"): results[o] for o in rest} if not rest or rest[0].startswith("present") else {n: results[o] for n, o in zip(states, rest)}
+        rest = [o for o in outputs if o != logits and o != "hidden_states"]
+        named = {n.replace("past_key_values", "present"): n for n in states} | {n.replace("past", "present", 1): n for n in states}
+        fresh = {named.get(o, o.replace("present", "past_key_values")): results[o] for o in rest} if not rest or rest[0].startswith("present") else {n: results[o] for n, o in zip(states, rest)}
         for n, value in fresh.items():
             if not ("encoder" in n and past > 0):      # computed once
                 state[n] = value

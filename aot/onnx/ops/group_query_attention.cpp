@@ -1,6 +1,7 @@
 // onnxruntime's GroupQueryAttention.
 #include <limits>
 
+#include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/contrib_attention.hpp"
@@ -51,6 +52,57 @@ value appended(node& n, value past, value fresh, const places& at) {
   return b.where(b.with_dims(written, {batch, 1, keys, 1}), rows, b.scalar(rows.type().type, 0));
 }
 
+// A cache of the last positions only (sliding_window_cache=1), as onnxruntime's documentation of the operator defines
+// it. With room for C rows and a window of W, the rows [0, L) hold the last L positions of the T so far: L = T - G *
+// ceil(max(T - C, 0) / G), where G = C - W + 1.
+struct sliding_cache {
+  value both;       // [B, G, C + S, H]: the rows of the cache, then the new ones
+  value position;   // i64[B, C + S]: of these rows; very large for those that hold none
+  value kept_rows;  // i64[B, C]: the rows of `both` that the cache holds afterwards
+};
+
+value resident(builder& b, value total, const dim& room, std::int64_t window) {
+  const value step = b.dims_tensor({room - dim(window - 1)}, 0);
+  value excess = b.binary(fn::max, b.binary(fn::sub, total, b.dims_tensor({room}, 0)), 0.0);
+  value steps = b.binary(fn::div, b.binary(fn::sub, b.binary(fn::add, excess, step), 1.0), step);
+  return b.binary(fn::sub, total, b.binary(fn::mul, steps, step));
+}
+
+sliding_cache slide(builder& b, value past, value fresh, const places& at, std::int64_t window) {
+  const dim room = past.type().dims[2], queries = fresh.type().dims[2];
+  const value before = resident(b, at.past, room, window);
+  const value row = b.iota_like(element_type::i64, {1, room}, 1),
+              next = b.iota_like(element_type::i64, {1, queries}, 1);
+  const value none = b.scalar(element_type::i64, static_cast<double>(std::int64_t{1} << 40));
+  const auto placed = [&](value index, value first, value count) {
+    return b.where(b.binary(fn::less, index, count), b.binary(fn::add, index, first), none);
+  };
+  sliding_cache result;
+  result.both = b.add(concat{2}, {past, fresh});
+  result.position =
+      b.add(concat{1}, {placed(row, b.binary(fn::sub, at.past, before), before), placed(next, at.past, at.fresh)});
+  const value total = b.binary(fn::add, at.past, at.fresh);
+  // Relative to the first new row.
+  value kept = b.binary(fn::sub, b.binary(fn::add, row, at.fresh), resident(b, total, room, window));
+  kept = b.binary(fn::add, kept, b.where(b.binary(fn::less, kept, 0.0), before, b.dims_tensor({room}, 0)));
+  const value last = b.dims_tensor({room + queries - dim(1)}, 0);
+  result.kept_rows = b.binary(fn::min, b.binary(fn::max, kept, 0.0), last);
+  return result;
+}
+
+value rows_of(builder& b, const sliding_cache& cache, value past) {
+  const auto dims = past.type().dims;
+  value index = b.with_dims(cache.kept_rows, {dims[0], 1, dims[2], 1});
+  return b.add(gather_elements{2}, {cache.both, b.broadcast_to(index, dims)});
+}
+
+// The least room is the window; whoever runs the model chooses the room (generation/decoder_step.cpp).
+void record_window(node& n, const dim& room, std::int64_t window) {
+  if (!room.is_symbol()) return;
+  std::string& least = n.owner.state().result.metadata["cache_window:" + room.str()];
+  if (least.empty() || std::stoll(least) < window) least = std::to_string(window);
+}
+
 // RMS normalization of each head of [B, S, N, H]; input i holds the weights [H].
 value normalized_heads(node& n, value x, std::size_t i, std::string_view epsilon) {
   builder& b = n.b;
@@ -88,8 +140,6 @@ std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
   for (std::size_t i : {12, 13})
     if (n.has(i)) refuse("input " + std::to_string(i) + " (the scale of a quantized cache) is not supported");
-  if (n.integer("sliding_window_cache", 0))
-    refuse("sliding_window_cache=1 is not supported; export a cache of full length");
   std::int64_t heads = number_of_heads(n), key_heads = number_of_heads(n, "kv_num_heads");
   value query, key, values;
   if (n.has(1)) {
@@ -110,16 +160,31 @@ std::vector<value> group_query_attention(node& n) {
   if (n.integer("do_rotary", 0)) query = group_rotated(n, query, at), key = group_rotated(n, key, at);
   attention_problem p{heads_first(b, query), heads_first(b, key), heads_first(b, values)};
   if (n.has(3) != n.has(4)) invalid("past_key and past_value come together");
-  if (n.has(3)) p.key = appended(n, n.in(3), p.key, at), p.values = appended(n, n.in(4), p.values, at);
-  const dim keys = p.key.type().dims[2];
+  const std::int64_t window = n.integer("local_window_size", -1);
+  const bool slides = n.integer("sliding_window_cache", 0) != 0;
+  if (slides && (!n.has(3) || window < 1)) invalid("sliding_window_cache=1 needs a past and a local_window_size");
+  if (slides && n.has(10)) refuse("input 10 (attention_bias) with sliding_window_cache=1 is not supported");
+  value present_key, present_values, order;
+  if (slides) {
+    record_window(n, n.dims(3)[2], window);
+    const sliding_cache kept = slide(b, n.in(3), p.key, at, window),
+                        values_kept = slide(b, n.in(4), p.values, at, window);
+    present_key = rows_of(b, kept, n.in(3)), present_values = rows_of(b, values_kept, n.in(4));
+    p.key = kept.both, p.values = values_kept.both;
+    order = b.with_dims(kept.position, {batch, 1, 1, p.key.type().dims[2]});
+  } else {
+    if (n.has(3)) p.key = appended(n, n.in(3), p.key, at), p.values = appended(n, n.in(4), p.values, at);
+    present_key = p.key, present_values = p.values;
+    order = b.iota_like(element_type::i64, {p.key.type().dims[2]}, 0);
+  }
   p.scale = attention_scale(n, p.query.type().dims[3]);
   p.soft_cap = n.real("softcap", 0);
   // Query i of a batch entry attends to the keys up to its own position, or only to the last `window` of these.
-  value place = b.with_dims(at.of_query, {batch, 1, queries, 1}), order = b.iota_like(element_type::i64, {keys}, 0);
+  value place = b.with_dims(at.of_query, {batch, 1, queries, 1});
   value last = b.with_dims(b.binary(fn::sub, at.total, 1.0), {batch, 1, 1, 1});
   if (n.integer("causal", 1)) last = b.binary(fn::min, place, last);
   value seen = b.binary(fn::less_equal, order, last);
-  if (std::int64_t window = n.integer("local_window_size", -1); window >= 0)
+  if (window >= 0)
     seen = b.binary(fn::logical_and, seen,
                     b.binary(fn::greater, order, b.binary(fn::sub, place, static_cast<double>(window))));
   p.mask = seen;
@@ -139,16 +204,16 @@ std::vector<value> group_query_attention(node& n) {
     sums = attend(b, p);
   }
   std::vector<value> results{join_heads(b, heads_first(b, sums))};
-  if (n.outputs() > 1) results.push_back(p.key);
-  if (n.outputs() > 2) results.push_back(p.values);
+  if (n.outputs() > 1) results.push_back(present_key);
+  if (n.outputs() > 2) results.push_back(present_values);
   if (n.outputs() > 3) results.push_back(scores);
   return results;
 }
 
 constexpr operator_row rows[] = {
     {"GroupQueryAttention", group_query_attention, 1,
-     "the present has the positions of the past if they hold all keys, else those of past and input; no quantized or "
-     "sliding cache",
+     "the present has the positions of the past if they hold all keys, else those of past and input; no quantized "
+     "cache",
      microsoft_domain},
 };
 

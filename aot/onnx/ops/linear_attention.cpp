@@ -4,39 +4,61 @@
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/attention_parts.hpp"
+#include "aot/onnx/ops/contrib.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
 using fn = scalar_function;
 
-// inputs: X [B, C, L], weights [C, 1, k], bias [C], past state [B, C, k-1]. outputs: Y [B, C, L], present state.
+// Attributes that only onnxruntime's own versions of these operators have, with the values that change nothing.
+void refuse_extensions(node& n) {
+  for (const auto& [name, usual] : {std::pair{"ndim", 1},
+                                    {"state_window", 0},
+                                    {"state_update_capacity", 0},
+                                    {"state_length", 0},
+                                    {"input_channels", 0},
+                                    {"input_channel_offset", 0},
+                                    {"state_channels_last", -1}})
+    if (const std::int64_t given = n.integer(name, usual); given != usual)
+      refuse(std::string(name) + "=" + std::to_string(given) + " is not supported, only " + std::to_string(usual));
+}
+
+// inputs: X [B, C, L], weights [C, 1, k], bias [C], past state [B, C, (k-1)*dilation]. outputs: Y [B, C, L], present
+// state. With channels_last X, Y and the states have their last two axes swapped.
 std::vector<value> causal_convolution(node& n) {
+  refuse_extensions(n);
   builder& b = n.b;
+  const bool channels_last = n.integer("channels_last", 0) != 0;
+  const auto channels_first = [&](value v) { return channels_last ? b.permuted(v, {0, 2, 1}) : v; };
   value x = n.in(0);
   if (n.rank(0) != 3 || n.rank(1) != 3)
     invalid("needs [batch, channels, length] and [channels, 1, k], not " + n.type(0).str() + " and " + n.type(1).str());
-  const dim channels = n.dims(1)[0], window = n.dims(1)[2], length = n.dims(0)[2];
-  b.need_equal(n.dims(0)[1], channels, "channels of input and weights");
+  x = channels_first(x);
+  const dim channels = n.dims(1)[0], window = n.dims(1)[2], length = x.type().dims[2];
+  b.need_equal(x.type().dims[1], channels, "channels of input and weights");
   if (!channels.is_static() || !window.is_static()) refuse("the shape of the weights must be known");
   if (window.value() < 1) invalid("the weights " + n.type(1).str() + " have no window");
-  const std::int64_t before = window.value() - 1;
+  const std::int64_t dilation = n.integer("dilation", 1);
+  if (dilation < 1) invalid("dilation " + std::to_string(dilation) + " is below 1");
+  const std::int64_t before = (window.value() - 1) * dilation;
   std::string activation = n.text("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     invalid("activation '" + activation + "' is unknown");
   bool past = n.has(3) && before > 0;
   // Without a past state, the convolution itself pads with zeros.
-  value whole = past ? b.add(concat{2}, {n.in(3), x}) : x;
-  value y = b.add(convolution{{1}, {1}, {past ? 0 : before}, {0}, channels.value(), tensor_layout::channels_first},
-                  {whole, n.in(1)});
+  value whole = past ? b.add(concat{2}, {channels_first(n.in(3)), x}) : x;
+  value y =
+      b.add(convolution{{1}, {dilation}, {past ? 0 : before}, {0}, channels.value(), tensor_layout::channels_first},
+            {whole, n.in(1)});
   if (n.has(2)) y = b.binary(fn::add, y, b.along_axis(n.in(2), 1, 3));
   if (activation != "none") y = b.binary(fn::mul, y, b.unary(fn::sigmoid, y));
-  if (!n.wants(1)) return {y};
+  if (!n.wants(1)) return {channels_first(y)};
   if (!past && before > 0) {
     pad zeros{{0, 0, before}, {0, 0, 0}, pad_mode::constant_, 0};
     whole = b.add(std::move(zeros), {x});
   }
-  return {y, b.slice_from(whole, 2, length, before, 1)};
+  return {channels_first(y), channels_first(b.slice_from(whole, 2, length, before, 1))};
 }
 
 // What the recurrence reads at each time step. T is the axis of time; the inputs of a single step do not have it.
@@ -121,6 +143,7 @@ std::int64_t known_width(node& n, std::size_t i) {
 
 // inputs: query [B, T, N*K], key [B, T, G*K], value [B, T, G*V], state [B, G, K, V], decay, beta. outputs: Y, state.
 std::vector<value> linear_attention(node& n) {
+  refuse_extensions(n);
   builder& b = n.b;
   check_rule(n);
   std::int64_t heads = n.integer("q_num_heads", 0), groups = n.integer("kv_num_heads", 0);
@@ -184,6 +207,9 @@ std::vector<value> linear_attention(node& n) {
 constexpr operator_row rows[] = {
     {"LinearAttention", linear_attention, 27},
     {"CausalConvWithState", causal_convolution, 27},
+    {"LinearAttention", linear_attention, 1, "no state_window", microsoft_domain},
+    {"CausalConvWithState", causal_convolution, 1, "ndim 1; no state_window and nothing else that only CUDA has",
+     microsoft_domain},
 };
 
 }  // namespace
