@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
+#include <tuple>
 
 #include "ir/container/container.hpp"
+#include "ir/container/files.hpp"
 #include "ir/error.hpp"
 #include "ir/json.hpp"
 #include "ir/printable.hpp"
@@ -19,14 +22,18 @@
 #include "spirv/disassembly.hpp"
 #include "spirv/object.hpp"
 #include "tools/command.hpp"
+#include "tools/inspect_page.hpp"
+#include "tools/model_options.hpp"
 #include "tools/model_summary.hpp"
+#include "tools/program_graph.hpp"
 #include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
-  std::string file, kernel, emit = "mlir", target = "native", candidates;
+  std::string file, kernel, emit = "mlir", target = "native", candidates, html, dot;
+  std::vector<std::string> dims;
   worker_choice workers;
   bool check = false;
 };
@@ -156,6 +163,54 @@ void print_open_kernels(const model_summary& summary) {
   print_line("on GPUs", summary.gpu_missing_forms());
 }
 
+// The printed form of each portable kernel.
+std::map<std::string, std::string> texts_of(const program& p, const options& o) {
+  std::map<std::string, std::string> result;
+  const auto workers = workers_for_files(o.workers);
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions()) {
+      const auto* c = i.op().get_if<code_object>();
+      if (!c || c->format != code_format::mlir_bytecode || result.contains(c->payload)) continue;
+      const found_kernel k{content_hash::from_hex(c->payload), c->symbol, c->format, {}};
+      const auto payload = p.kernel(k.hash);
+      result.emplace(c->payload, named(k, [&] {
+                       return workers ? text_in_worker(*workers, {payload, {}, {}, targets().front()}, "mlir")
+                                      : emit_code(payload, {}, targets().front(), "mlir");
+                     }));
+    }
+  return result;
+}
+
+// The plan needs numbers for all open dimensions.
+std::pair<std::optional<memory_plan>, std::string> memory_of(const program& p, const options& o) {
+  const dim_bindings sizes = parse_bindings(o.dims);
+  require_known_dimensions(p, sizes);
+  std::string given, missing;
+  for (const auto& [name, range] : p.symbols) {
+    const auto size = sizes.find(name);
+    if (size == sizes.end()) missing += fmt::format(" --dim {}=...", name);
+    else given += fmt::format("{}{} = {}", given.empty() ? "For " : ", ", name, size->second);
+  }
+  if (!missing.empty()) return {std::nullopt, fmt::format("Sizes are open: the plan needs{}.", missing)};
+  return {plan_memory(p.bind(sizes).main()), given.empty() ? given : given + "."};
+}
+
+void draw(const program& p, const options& o, const nlohmann::ordered_json& document) {
+  inspect_page page{document, {}, {}, {}, {}};
+  for (const module& m : p.modules()) page.modules.emplace_back(m.name(), graph_of(m));
+  if (!o.dot.empty()) {
+    std::string dot;
+    for (const auto& [name, graph] : page.modules) dot += draw_dot(graph, name);
+    container::output_file out(o.dot);
+    out.write(std::as_bytes(std::span(dot)));
+    out.commit();
+  }
+  if (o.html.empty()) return;
+  page.kernels = texts_of(p, o);
+  std::tie(page.memory, page.memory_note) = memory_of(p, o);
+  write_inspect_page(o.html, page);
+}
+
 int inspect_file(const options& o, const output_options& output) {
   if (o.check) check(o.file);
   container_info info = inspect(o.file);
@@ -212,6 +267,7 @@ int inspect_file(const options& o, const output_options& output) {
                          {"folded", info.folded_tensors},
                          {"stored_bytes", info.stored_weight_bytes},
                          {"full_bytes", info.full_weight_bytes}};
+  draw(p, o, document);
   output.print(document, [&] {
     print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version,
           info.written_by, o.check ? ", every hash verified" : "");
@@ -261,6 +317,11 @@ action declare_inspect(CLI::App& app) {
          "List the configurations that the tuner may try for the kernel: TARGET or TARGET:EFFORT (off, quick, full, "
          "exhaustive; default full), in the form of finalize's --configuration")
       ->needs(kernel);
+  app.add_option("--html", o->html,
+                 "Write a page with the graph of the kernels, what was fused into each, and the plan of memory")
+      ->excludes(kernel);
+  app.add_option("--dot", o->dot, "Write the graph for Graphviz (`dot -Tsvg`)")->excludes(kernel);
+  app.add_option("--dim", o->dims, "NAME=VALUE of an open dimension, for the plan of memory of --html");
   add_worker_options(app, o->workers);
   return [o](const output_options& output) {
     return o->kernel.empty()       ? inspect_file(*o, output)

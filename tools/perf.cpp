@@ -15,6 +15,7 @@
 #include "tools/html_report.hpp"
 #include "tools/launch_profile.hpp"
 #include "tools/launch_trace.hpp"
+#include "tools/launch_work.hpp"
 #include "tools/opened_model.hpp"
 #include "tools/tiered_runs.hpp"
 #include "tools/tuning_report.hpp"
@@ -153,6 +154,7 @@ int measure(const options& o, bool runs_given, const output_options& output) {
   document["per_kernel"] = o.per_kernel || !o.html.empty() || !o.trace.empty()
                                ? profile_launches(exe, turns.last(), std::clamp(o.runs, 1, 20))
                                : nlohmann::ordered_json::array();
+  if (!document["per_kernel"].empty()) add_operations(document["per_kernel"], model.instance().bound(), o.workers);
   if (!o.html.empty()) write_html_report(o.html, document, times);
   if (!o.trace.empty()) write_launch_trace(o.trace, document);
   output.print(document, [&] {
