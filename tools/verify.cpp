@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "aot/onnx/import.hpp"
+#include "aot/onnx/model_parts.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/bounded.hpp"
 #include "jit/comparison.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/library/reference.hpp"
+#include "tools/bisection.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
 #include "tools/npy.hpp"
@@ -24,6 +27,7 @@ namespace {
 struct options : model_options {
   std::vector<std::string> sequences;
   custom_op_choice custom_ops;
+  std::string bisect;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
 
@@ -80,6 +84,16 @@ nlohmann::ordered_json compare_kernels(const opened_model& model, const options&
   return list;
 }
 
+void print_part(const nlohmann::ordered_json& found) {
+  if (found["nodes"].empty()) {
+    print("no part of the model differs on its own ({} tried)\n", found["parts_tried"].get<int>());
+    return;
+  }
+  print("smallest part that differs: {} nodes in {}, its inputs in {} ({} parts tried)\n", found["nodes"].size(),
+        found["file"].get<std::string>(), found["inputs"].get<std::string>(), found["parts_tried"].get<int>());
+  for (const auto& node : found["nodes"]) print("  {}\n", node.get<std::string>());
+}
+
 // Before kernels are formed, the only code objects are those of custom operators and of the library.
 bool lacks_references(const program& imported) {
   for (const module& m : imported.modules())
@@ -96,6 +110,42 @@ std::size_t own_outputs(const module& m) {
       own = std::min(
           own, static_cast<std::size_t>(std::ranges::find(m.outputs(), v.producer->inputs()[1]) - m.outputs().begin()));
   return own;
+}
+
+// Every tensor of the model that some node reads, and its inputs and outputs, computed by the reference.
+std::map<std::string, literal> reference_values(const model_parts& parts, import_options importing,
+                                                const opened_model& opened) {
+  const std::string bytes = parts.with_all_outputs();
+  const program all = import_onnx(std::as_bytes(std::span(bytes)), importing);
+  const program bound = all.bind(sizes_of_inputs(all, opened.named_inputs()));
+  const auto computed = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
+  std::map<std::string, literal> values = opened.named_inputs();
+  for (std::size_t i = 0; i < computed.size(); ++i)
+    values.insert_or_assign(bound.main().output_names()[i], computed[i]);
+  return values;
+}
+
+// Compiles and runs parts of the model as the model was, and finds the smallest that differs.
+nlohmann::ordered_json find_smallest_part(const std::string& model, const options& o, const import_options& importing,
+                                          const compile_options& compiling, const opened_model& opened) {
+  const model_parts parts(model);
+  const auto values = reference_values(parts, importing, opened);
+  import_options of_part;
+  of_part.custom_operators = importing.custom_operators;
+  const output_options nothing{.json = false, .quiet = true, .verbose = false};
+  auto differs = [&](const model_parts::part& part) {
+    const scratch_folder folder;
+    write_part_inputs(part, values, folder.path());
+    options as_model = o;
+    as_model.inputs_dir = folder.path();
+    as_model.inputs.clear(), as_model.shapes.clear(), as_model.dims.clear();
+    opened_model run(compile(import_onnx(std::as_bytes(std::span(part.bytes)), of_part), compiling), as_model, nothing);
+    const auto got = run.run_once();
+    for (std::size_t i = 0; i < part.outputs.size(); ++i)
+      if (!compare(got[i], as_type(values.at(part.outputs[i]), got[i].type().type), o.fp16 || o.bf16).ok) return true;
+    return false;
+  };
+  return bisect(parts, values, differs, o.bisect);
 }
 
 int verify_model(options o, const output_options& output) {
@@ -160,6 +210,7 @@ int verify_model(options o, const output_options& output) {
     }
   }
   document["ok"] = ok;
+  if (!o.bisect.empty() && !ok) document["bisect"] = find_smallest_part(model, o, importing, compiling, opened);
   output.print(document, [&] {
     for (const auto& row : outputs)
       print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n",
@@ -172,6 +223,7 @@ int verify_model(options o, const output_options& output) {
             document["first_difference"]["origin"].get<std::string>(),
             document["first_difference"]["relative_norm"].get<double>());
     else if (o.per_kernel) print("{} kernel outputs agree one by one\n", document["per_kernel"].size());
+    if (document.contains("bisect")) print_part(document["bisect"]);
     print("{} {} its {} ({} kernels, {} interpreted)\n", model, ok ? "agrees with" : "DIFFERS from", against,
           document["kernels"].get<int>(), document["interpreted"].get<int>());
   });
@@ -190,6 +242,10 @@ action declare_verify(CLI::App& app) {
   add_sequence_option(app, o->sequences);
   add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
+  app.add_option(
+      "--bisect", o->bisect,
+      "If an output differs: find the smallest part of the model that does, and write it to this .onnx file, its "
+      "inputs into the folder of the same name");
   app.add_flag("--fp16", o->fp16, "Compile in f16");
   app.add_flag("--bf16", o->bf16, "Compile in bf16");
   app.add_flag("--int4-weights", o->int4_weights,
