@@ -1,6 +1,6 @@
 // f32 as sums of bf16 parts (mlir_bridge/gpu/split_f32): products and attention of f32 on matrix units, and
 // convolutions whose boxes the tensor copy engine reads. Contents of the PTX; numbers are compared on GPUs
-// (bench/gpu/operators.py).
+// (bench/gpu/operator_kernels.py).
 #include <gmock/gmock.h>
 
 #include <string>
