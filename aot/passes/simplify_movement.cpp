@@ -5,6 +5,7 @@
 #include "aot/passes/facts.hpp"
 #include "aot/passes/reshape_groups.hpp"
 #include "aot/passes/rewrite.hpp"
+#include "aot/passes/scattered_rows.hpp"
 
 namespace kiln {
 namespace {
@@ -276,6 +277,8 @@ std::vector<rule> make_rules() {
       {"slice_concat", op<slice>().inputs({op<concat>().as("joined")}), slice_of_concat_input},
       {"pad_nothing", op<pad>().inputs({x}), no_padding},
       {"concat_simpler", op<concat>(), simpler_concat},
+      {"scattered_rows", op<scatter_elements>(),
+       [](rewriter& write, value root, const match::captures&) { return scattered_rows(write, root); }},
       {"gather_slice", op<gather>().inputs({any().as("data"), any().as("indices")}), gather_as_slice},
   };
 }

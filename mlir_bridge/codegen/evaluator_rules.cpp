@@ -183,7 +183,44 @@ Value evaluator_rules::reads_table(element_type type, const std::vector<double>&
 
 // --- computing
 
+namespace {
+
+// Returns true if v is computed from gathered elements in a few operations.
+bool is_gathered(const kernel_emitter& e, value v, int& operations) {
+  if (e.in_memory(v) || operations-- <= 0) return false;
+  const operation& op = v.producer->op();
+  if (op.is<gather>() || op.is<gather_elements>()) return true;
+  return std::ranges::any_of(v.producer->inputs(), [&](value input) { return is_gathered(e, input, operations); });
+}
+
+// Returns true if the elements of v at all lanes are known to be equal.
+bool is_equal_in_lanes(value v, const position& where, int& operations) {
+  if (operations-- <= 0) return false;
+  const operation& op = v.producer->op();
+  if (op.is<broadcast>()) {
+    const std::vector<dim>& from = v.producer->inputs()[0].type().dims;
+    const std::size_t lead = where.size() - from.size();
+    for (std::size_t axis = 0; axis < where.size(); ++axis)
+      if (!where[axis].uniform() && axis >= lead && !(from[axis - lead] == dim(1))) return false;
+    return true;
+  }
+  return (op.is<elementwise>() || op.is<convert>()) && std::ranges::all_of(v.producer->inputs(), [&](value input) {
+           return is_equal_in_lanes(input, where, operations);
+         });
+}
+
+}  // namespace
+
 Value evaluator_rules::rule(const elementwise& op) {
+  // Rows that a scatter replaces (aot/passes/scattered_rows.hpp): most rows need no gathered elements.
+  if (op.function == scalar_function::where) {
+    int first = 16, second = 16, third = 16;
+    if (lanes > 1 && is_gathered(e, node.inputs()[1], first) != is_gathered(e, node.inputs()[2], second) &&
+        is_equal_in_lanes(node.inputs()[0], where, third))
+      return branch(
+          code.lane(ev.at(node.inputs()[0], where, lanes), 0), [&] { return ev.at(node.inputs()[1], where, lanes); },
+          [&] { return ev.at(node.inputs()[2], where, lanes); });
+  }
   values operands;
   for (value input : node.inputs()) operands.push_back(ev.at(input, where, lanes));
   return apply(code, op.function, node.inputs().back().type().type, operands);

@@ -162,5 +162,40 @@ TEST(sink_reshapes, split_merged_axes_before_group_normalization) {
   EXPECT_EQ(only<normalize>(p.main())->axes, (std::vector<std::int64_t>{2, 3, 4})) << p.str();
 }
 
+// A scatter whose indices depend on one axis replaces rows. All such scatters share the numbers of the updates.
+TEST(movement, scatters_of_rows_share_their_places) {
+  for (const auto& [count, dims] : {std::pair{1, std::vector<dim>{1, 1, 1, 1}}, {4, {4, 1}}}) {
+    program p = transformed(
+        [&, rows = count, places = dims](builder& b) {
+          value indices = b.to(b.r(b.p("positions", {rows}, element_type::i64), places), {1, 3, rows, 2});
+          std::vector<value> results;
+          for (const std::string n : {"k", "v"})
+            results.push_back(b.m.add(scatter_elements{2},
+                                      {b.p("data" + n, {1, 3, 5, 2}), indices, b.p("updates" + n, {1, 3, rows, 2})}));
+          b.out(results);
+        },
+        {simplify()}, 0);
+    EXPECT_EQ(testing::count<gather>(p.main()), 2u) << p.str();
+    for (const instruction& i : p.main().instructions())
+      if (i.op().is<scatter_elements>()) {
+        EXPECT_EQ(i.outputs()[0].rank(), 1u) << p.str();
+      }
+  }
+}
+
+TEST(movement, other_scatters_stay) {
+  program p = transformed(
+      [](builder& b) {
+        value places = b.p("positions", {1, 1, 4, 1}, element_type::i64), x = b.p("x", {1, 3, 5, 2});
+        value part = b.m.add(scatter_elements{2}, {x, b.to(places, {1, 2, 4, 2}), b.p("u", {1, 2, 4, 2})});
+        value sum = b.m.add(scatter_elements{2, scatter_reduction::add},
+                            {x, b.to(places, {1, 3, 4, 2}), b.p("w", {1, 3, 4, 2})});
+        b.out({part, sum});
+      },
+      {simplify()}, 0);
+  EXPECT_EQ(testing::count<scatter_elements>(p.main()), 2u) << p.str();
+  EXPECT_EQ(testing::count<gather>(p.main()), 0u) << p.str();
+}
+
 }  // namespace
 }  // namespace kiln::testing
