@@ -10,7 +10,9 @@
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
+#include "ir/ops/attention.hpp"
 #include "ir/ops/elementwise.hpp"
+#include "ir/prefix_mask.hpp"
 
 namespace kiln {
 namespace {
@@ -233,6 +235,19 @@ class partitioner {
       readings.push_back({std::get<0>(key), std::get<1>(key), count, std::get<2>(key)});
   }
 
+  // Returns true if the value is an irregular read, or is computed from one element by element: then one kernel writes
+  // the result.
+  static bool reads_irregularly(const instruction& at) {
+    if (is_irregular(at.op())) return true;
+    return keeps_indices(at.op()) && std::ranges::any_of(at.inputs(), [](value input) {
+             const instruction* from = input.producer;
+             while (from->op().is<convert>() || from->op().is<reshape>()) from = from->inputs()[0].producer;
+             if (is_irregular(from->op())) return true;
+             return keeps_indices(from->op()) &&
+                    std::ranges::any_of(from->inputs(), [](value v) { return is_irregular(v.producer->op()); });
+           });
+  }
+
   bool worth_inlining(const node& at) {
     constexpr std::size_t most_readings = 8;
     constexpr double write_cost = 4, read_cost = 2, launch_cost = 4096;
@@ -242,7 +257,7 @@ class partitioner {
       const group& g = groups_[r.fusion];
       if (g.operations >= options_.most_operations) return false;
       if (g.anchored && !r.of_few_queries && is_contraction(nodes_[g.members.front()].at->op()) &&
-          is_irregular(at.at->op()))
+          reads_irregularly(*at.at))
         return false;
       evaluations += r.count;
     }
@@ -265,7 +280,29 @@ class partitioner {
         continue;
       if (!order_.parted(n, g.unit)) return join(n, r.fusion);
     }
+    if (const std::size_t g = sibling_of(n); g != none) return join(n, g);
     new_group(n, false);
+  }
+
+  // Returns a pointwise fusion of the same dims that reads one of n's operands at the same indices (for a gather: its
+  // indices), or none. One kernel for both reads the operand once.
+  std::size_t sibling_of(std::size_t n) {
+    const instruction& at = *nodes_[n].at;
+    const bool gathers = at.op().is<gather>();
+    if (!keeps_indices(at.op()) && !gathers) return none;
+    for (std::size_t k = gathers ? 1 : 0; k < at.inputs().size(); ++k) {
+      const value operand = at.inputs()[k];
+      if (is_constant_like(operand)) continue;
+      for (const instruction* user : operand.producer->users()) {
+        const std::size_t c = nodes_[number_.at(user)].fusion;
+        const bool alike = gathers ? user->op() == at.op() && user->inputs()[1] == operand : keeps_indices(user->op());
+        if (c == none || !alike || groups_[c].anchored || *groups_[c].dims != dims_of(n) ||
+            groups_[c].operations >= options_.most_operations || groups_[c].members.size() >= options_.most_outputs)
+          continue;
+        if (!order_.parted(n, groups_[c].unit)) return c;
+      }
+    }
+    return none;
   }
 
   void read_operands_of_member(std::size_t n) {
@@ -286,6 +323,10 @@ class partitioner {
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
+      } else if (const auto seen = k == 3 && i.op().is<attention>() ? find_prefix_mask(v) : std::nullopt) {
+        // The kernel compares positions itself, so that it can skip the keys that no query sees.
+        mark_comparison(v, *seen);
+        read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else if (reads_channels(i, k) && of(v.producer->inputs()[0]).fusion != none) {
         // The image is the result of an anchor's kernel, so it is in memory.
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
@@ -305,6 +346,17 @@ class partitioner {
     if (!s || s->steps.back() != 1) return std::nullopt;
     const value whole = v.producer->inputs()[0];
     return role_of(whole.producer->op()) != kernel_role::structure ? std::optional(whole) : std::nullopt;
+  }
+
+  // Lets the readers of a prefix mask compute it from its limits, which are in memory.
+  void mark_comparison(value v, const prefix_mask& found) {
+    of(v).prologue = true;
+    for (value side : {found.columns, found.rows})
+      for (value part = side; part != found.limit; part = part.producer->inputs()[0]) {
+        of(part).prologue = true;
+        if (part.producer->inputs().empty()) break;
+      }
+    of(found.limit).in_memory = true;
   }
 
   void mark_prologue(value v) {

@@ -94,13 +94,15 @@ double operand_reads(const operation& anchor, std::size_t index) {
 bool prefers_memory(const instruction& anchor, std::size_t index) {
   const auto* a = anchor.op().get_if<attention>();
   if (!a || index > 1) return false;
-  const value operand = anchor.inputs()[index];
+  value operand = anchor.inputs()[index];
+  while (operand.producer->op().is<reshape>()) operand = operand.producer->inputs()[0];
   if (!keeps_indices(operand.producer->op())) return false;
   // The kernel that computes the wider type writes the narrower one instead.
   if (operand.producer->op().is<convert>()) {
     const value wide = operand.producer->inputs()[0];
-    if (keeps_indices(wide.producer->op()) && wide.producer->users().size() == 1 &&
-        storage_bits(operand.type().type) < storage_bits(wide.type().type))
+    const operation& writer = wide.producer->op();
+    if ((keeps_indices(writer) || (!has_few_queries(anchor) && role_of(writer) == kernel_role::inlinable)) &&
+        wide.producer->users().size() == 1 && storage_bits(operand.type().type) < storage_bits(wide.type().type))
       return true;
   }
   constexpr std::int64_t many_queries = 64, many_keys = 128;

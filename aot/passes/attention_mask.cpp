@@ -1,10 +1,13 @@
 #include "aot/passes/attention_mask.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "aot/passes/facts.hpp"
 #include "aot/passes/position_mask.hpp"
+#include "aot/passes/reshape_groups.hpp"
+#include "ir/prefix_mask.hpp"
 
 namespace kiln {
 namespace {
@@ -83,11 +86,73 @@ bool broadcasts(const std::vector<dim>& mask, const std::vector<dim>& scores) {
   return true;
 }
 
+// Writes a comparison of columns with a limit for each row, or the negation of one, as a prefix mask
+// (ir/prefix_mask.hpp), which attention can use to skip keys. Returns v itself if it is no such comparison.
+value as_prefix(rewriter& write, value v) {
+  value compared = v;
+  bool negated = false;
+  for (;;) {
+    const value from = compared.producer->inputs().empty() ? value{} : compared.producer->inputs()[0];
+    if (compared.producer->op().is<reshape>() && only_unit_dims_change(from.type().dims, compared.type().dims)) {
+      compared = from;
+    } else if (is_function(compared, logical_not)) {
+      compared = from, negated = !negated;
+    } else {
+      break;
+    }
+  }
+  auto function = function_of(compared);
+  if (!function || compared.producer->inputs().size() != 2 || compared.type().rank() == 0 || v.type().rank() == 0)
+    return v;
+  value columns = compared.producer->inputs()[0], limit = compared.producer->inputs()[1];
+  const element_type type = limit.type().type;
+  if (type != element_type::i32 && type != element_type::i64) return v;
+  // The function as if the columns were on the left.
+  constexpr std::array order{less, less_equal, greater, greater_equal};
+  auto at = std::ranges::find(order, *function) - order.begin();
+  if (at == std::ssize(order)) return v;
+  if (!counts_columns(columns)) {
+    std::swap(columns, limit);
+    if (!counts_columns(columns)) return v;
+    at = (at + 2) % 4;
+  }
+  // not (a < b) is a >= b, and not (a <= b) is a > b.
+  if (negated) at = 3 - at;
+  if (at > 1) return v;
+  limit = narrow(limit);
+  const dim keys = v.type().dims.back();
+  std::vector<dim> dims = v.type().dims;
+  dims.back() = 1;
+  if (!(compared.type().dims.back() == keys)) return v;
+  // The limit may vary along all axes but the last one.
+  const bool one = std::ranges::all_of(limit.type().dims, [](const dim& d) { return d == dim(1); });
+  if (one) dims.assign(dims.size(), dim(1));
+  else if (!(limit.type().dims.back() == dim(1))) return v;
+  else if (compared.type().dims == v.type().dims) dims = padded_dims(limit.type().dims, dims.size());
+  else if (!only_unit_dims_change(limit.type().dims, dims)) return v;
+  const value rows = write.broadcast_to(write.reshape_to(limit, dims), v.type().dims);
+  std::vector<dim> row(v.type().rank(), dim(1));
+  row.back() = keys;
+  const iota numbers{type, row, static_cast<std::int64_t>(row.size()) - 1};
+  const value counted = write.broadcast_to(write.add(numbers, {}), v.type().dims);
+  return write.apply(order[static_cast<std::size_t>(at)], {counted, rows});
+}
+
 // A fill of -inf gives a boolean mask that is true where the score is visible; a finite fill gives an added mask.
 value as_operand(rewriter& write, const score_mask& m) {
-  if (m.kind == mask_kind::added) return m.what;
+  if (m.kind == mask_kind::added) {
+    // Zeros where a score is seen and -inf elsewhere.
+    if (!is_function(m.what, where)) return m.what;
+    const auto& inputs = m.what.producer->inputs();
+    const auto yes = splat_of(inputs[1]), no = splat_of(inputs[2]);
+    const bool keeps = yes == 0 && no && std::isinf(*no) && *no < 0,
+               hides = no == 0 && yes && std::isinf(*yes) && *yes < 0;
+    if (!keeps && !hides) return m.what;
+    const value seen = as_prefix(write, keeps ? inputs[0] : write.apply(logical_not, {inputs[0]}));
+    return find_prefix_mask(seen) ? seen : m.what;
+  }
   bool keeps = m.kind == mask_kind::keeps;
-  if (std::isinf(m.fill)) return keeps ? m.what : write.apply(logical_not, {m.what});
+  if (std::isinf(m.fill)) return as_prefix(write, keeps ? m.what : write.apply(logical_not, {m.what}));
   shape type = m.what.type().with_type(element_type::f32);
   value zero = write.splat(type, 0), fill = write.splat(type, m.fill);
   return write.apply(where, {m.what, keeps ? zero : fill, keeps ? fill : zero});

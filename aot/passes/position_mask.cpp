@@ -210,4 +210,11 @@ std::optional<position_mask> find_position_mask(value v) {
   return std::nullopt;
 }
 
+bool counts_columns(value v) {
+  const auto found = finder().form_of(v);
+  if (!found || found->chosen || v.type().rank() == 0 || !(found->number.rest == dim(0))) return false;
+  const auto& factors = found->number.factors;
+  return factors.back() == 1 && std::count(factors.begin(), factors.end(), 0) + 1 == std::ssize(factors);
+}
+
 }  // namespace kiln

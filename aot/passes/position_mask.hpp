@@ -17,4 +17,7 @@ struct position_mask {
 
 std::optional<position_mask> find_position_mask(value v);
 
+// Returns true if v's elements are their indices along the last axis.
+bool counts_columns(value v);
+
 }  // namespace kiln

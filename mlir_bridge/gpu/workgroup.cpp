@@ -38,13 +38,7 @@ void workgroup::begin(const std::string& name, const dim& groups, std::array<std
     block_[axis] = single[axis] ? code_.constant(0) : code_.to_index(call_intrinsic(code_, names.workgroup[axis], i32));
   lane_ = code_.rem(thread_, row.wave);
   wave_ = threads_ == row.wave ? code_.constant(0) : code_.div(thread_, row.wave);
-  if (e_.target.family == target_family::amdgpu && threads_ != row.wave) {
-    // The value is uniform across lanes, which the compiler cannot deduce.
-    Value first =
-        call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32,
-                       {code_.on.index_bits == 32 ? wave_ : code_.make<mlir::arith::TruncIOp>(i32, wave_).getResult()});
-    wave_ = code_.to_index(first);
-  }
+  if (threads_ != row.wave) wave_ = uniform(wave_);
   // The final size is set when the stage is closed. On NVIDIA the memory is allocated dynamically at launch, so that
   // more than the static limit can be used.
   mlir::OpBuilder::InsertionGuard guard(code_.builder);
@@ -135,6 +129,13 @@ Value workgroup::exchange(Value bits, std::int64_t mask) {
   Value lane = code_.on.index_bits == 32 ? lane_ : code_.make<mlir::arith::TruncIOp>(i32, lane_).getResult();
   Value address = code_.mul(code_.make<mlir::arith::XOrIOp>(lane, number(mask)).getResult(), 4);
   return call_intrinsic(code_, "llvm.amdgcn.ds.bpermute", i32, {address, bits});
+}
+
+Value workgroup::uniform(Value index) {
+  if (e_.target.family != target_family::amdgpu) return index;
+  mlir::Type i32 = code_.builder.getI32Type();
+  const Value narrow = code_.on.index_bits == 32 ? index : code_.make<mlir::arith::TruncIOp>(i32, index).getResult();
+  return code_.to_index(call_intrinsic(code_, "llvm.amdgcn.readfirstlane", i32, {narrow}));
 }
 
 Value workgroup::shuffle_xor(Value v, std::int64_t mask) {

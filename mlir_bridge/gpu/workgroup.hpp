@@ -54,6 +54,8 @@ class workgroup {
   void barrier();
   // Returns the value of lane ^ mask in the wave (scalars of any width). `mask` is a power of two, or 3, 7 or 15.
   Value shuffle_xor(Value v, std::int64_t mask);
+  // Returns an index that is equal in all lanes of the wave, so that the compiler knows that it is.
+  Value uniform(Value index);
   // Combines the value over all lanes of the wave, or over aligned groups of `width` lanes; every lane gets the result.
   // `combine` must be commutative and associative.
   using combiner = std::function<Value(Value, Value)>;

@@ -149,6 +149,32 @@ def attention_causal(g):
     g.output(attention(g, *attention_inputs(g, 2, n, n, 64), 0.125, mask))
 
 
+def limits(g, rows, columns, low):
+    """A mask that is computed from the numbers of keys and a limit for each row."""
+    last = g.integers("last", [1, 1, rows, 1], low, columns + 9)
+    seen = g.op("LessOrEqual", g.constant(np.arange(columns), "i64"), last)
+    return g.op("Where", seen, g.constant(0.0), g.constant(-np.inf))
+
+
+@case("f16 f32", short=True)
+def attention_limits(g):
+    """Tiles whose rows see different numbers of keys, in no order."""
+    g.output(attention(g, *attention_inputs(g, 2, 77, 131, 64), 0.125, limits(g, 77, 131, 0)))
+
+
+@case("f16")
+def attention_narrow_limits(g):
+    g.output(attention(g, *attention_inputs(g, 2, 5, 131, 128), 0.09, limits(g, 5, 131, 3)))
+
+
+@case("f16")
+def cache_rows(g):
+    """Rows of caches that are replaced, some of them twice."""
+    at = g.op("Expand", g.op("Reshape", g.integers("at", [5], 0, 7), g.constant(np.array([1, 1, 5, 1]), "i64")), g.constant(np.array([1, 3, 5, 16]), "i64"))
+    for name in "kv":
+        g.output(g.op("ScatterElements", g.input(name, [1, 3, 9, 16]), at, g.op("Mul", g.input(name + "_new", [1, 3, 5, 16]), g.constant(3.0)), axis=2))
+
+
 @case("f16")
 def attention_decode(g):
     g.output(attention(g, *attention_inputs(g, 3, 1, 131, 64), 0.125))

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "ir/ops/attention.hpp"
+#include "ir/prefix_mask.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
@@ -64,7 +65,11 @@ class attention_emitter {
     tile.rows = std::clamp<std::int64_t>(
         row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
     values_at = gathered_values(group_count);
-    if (e.anchor()->inputs().size() == 4) mask = e.anchor()->inputs()[3], e.materialize(mask);
+    if (e.anchor()->inputs().size() == 4) {
+      mask = e.anchor()->inputs()[3];
+      // A prefix mask is cheaper to compare again than to read.
+      if (!find_prefix_mask(mask)) e.materialize(mask);
+    }
     if (direct) keys_at = e.materialize(key);
     else pack_keys(group_count);
     const std::int64_t step = std::lcm(tile.columns(), keys_at_once),

@@ -9,6 +9,7 @@
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
 #include "aot/passes/sink_transposes.hpp"
+#include "ir/prefix_mask.hpp"
 #include "test/aot/passes/passes_test.hpp"
 
 namespace kiln::testing {
@@ -249,6 +250,36 @@ TEST(fuse_attention, masks_computed_from_positions) {
   EXPECT_TRUE(is_causal(compared(0, 0), 5));
   EXPECT_FALSE(is_causal(compared(1, 0), 5));
   EXPECT_FALSE(is_causal(compared(0, 1), 5));  // both ranges along the keys
+}
+
+// Positions that are data: the mask compares the keys' numbers with a limit of each query.
+TEST(fuse_attention, masks_that_compare_with_limits) {
+  const auto masked = [](const std::vector<dim>& limits, bool turned, bool negated, bool added) {
+    return plain([=](builder& b, value s) {
+      value limit = b.to(b.p("limits", limits, i64), {5, 7});
+      value columns = b.m.add_constant(literal::from_doubles({i64, {1, 7}}, std::vector<double>{0, 1, 2, 3, 4, 5, 6}));
+      columns = b.to(columns, {5, 7});
+      value seen = turned ? b.f(greater_equal, {limit, columns}) : b.f(less_equal, {columns, limit});
+      if (negated) seen = b.f(logical_not, {turned ? b.f(less, {limit, columns}) : b.f(greater, {columns, limit})});
+      if (added) {
+        value zeros = b.to(b.c(0), {5, 7}), low = b.to(b.c(-inf), {5, 7});
+        return b.f(add, s, b.f(where, {seen, zeros, low}));
+      }
+      seen = b.to(b.r(seen, {1, 1, 5, 7}), s.type().dims);
+      return b.f(where, {seen, s, b.to(b.c(-inf), s.type().dims)});
+    });
+  };
+  for (const std::vector<dim>& limits : {std::vector<dim>{5, 1}, {1}})
+    for (const bool turned : {false, true})
+      for (const bool negated : {false, true})
+        for (const bool added : {false, true}) {
+          program p = fused(masked(limits, turned, negated, added));
+          for (const instruction& i : p.main().instructions())
+            if (i.op().is<attention>()) {
+              ASSERT_EQ(i.inputs().size(), 4u);
+              EXPECT_TRUE(find_prefix_mask(i.inputs()[3])) << p.str();
+            }
+        }
 }
 
 // torch's older exporter: products of f16, softmax and values in f32.

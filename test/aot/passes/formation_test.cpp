@@ -264,7 +264,7 @@ TEST(formation, reshapes_stay_outside_unless_they_only_add_ones) {
     b.out({b.f(abs, {y}), z});
   });
   std::multiset<std::string> symbols(f.symbols.begin(), f.symbols.end());
-  EXPECT_EQ(symbols, (std::multiset<std::string>{"map_exp", "map_abs", "map_neg_add"}));
+  EXPECT_EQ(symbols, (std::multiset<std::string>{"map_abs", "map_exp_neg_add"}));
 }
 
 TEST(formation, constants_are_parameters_unless_they_are_one_number) {
@@ -345,6 +345,43 @@ TEST(formation, few_queries_are_rotated_in_attention) {
         1e-5);
     EXPECT_EQ(f.kernels.size(), kernels);
   }
+}
+
+// The limits of a causal mask may depend on data. The kernel compares positions with them, and many layers share them.
+TEST(formation, attention_compares_positions_with_limits) {
+  formed f = form(
+      [](builder& b) {
+        value limits =
+            b.r(b.f(scalar_function::max, b.p("positions", {5}, element_type::i64), b.c(1, element_type::i64)),
+                {1, 1, 5, 1});
+        value columns = b.to(b.m.add(iota{element_type::i64, {dim(40)}, 0}, {}), {1, 1, 5, 40});
+        value mask = b.f(scalar_function::less_equal, columns, limits);
+        std::vector<value> results;
+        for (int layer = 0; layer < 10; ++layer) {
+          const std::string n = std::to_string(layer);
+          results.push_back(b.m.add(attention{.scale = 0.5}, {b.p("q" + n, {1, 2, 5, 8}), b.p("k" + n, {1, 2, 40, 8}),
+                                                              b.p("v" + n, {1, 2, 40, 8}), mask}));
+        }
+        b.out(results);
+      },
+      1e-5);
+  ASSERT_EQ(f.kernels.size(), 2u);
+  const module& fusion = *f.kernels.back().fusion;
+  EXPECT_EQ(f.kernels.back().uses, 10u);
+  EXPECT_EQ(count<iota>(fusion), 1u) << fusion.str();
+}
+
+// Two results of the same dims that read the same tensor at the same places are one kernel.
+TEST(formation, pointwise_results_of_one_operand_share_a_kernel) {
+  formed f = form([](builder& b) {
+    value x = b.f(exp, {b.p("x", {6, 9})});
+    value left = b.f(mul, x, b.p("a", {6, 9})), right = b.f(add, x, b.p("b", {6, 9}));
+    b.out({b.f(tanh, {b.t(left, {1, 0})}), b.t(right, {1, 0}), left, right, x});
+  });
+  std::size_t of_these_dims = 0;
+  for (const formed_kernel& k : f.kernels)
+    of_these_dims += k.fusion->outputs()[0].type().dims == std::vector<dim>{6, 9};
+  EXPECT_EQ(of_these_dims, 1u);
 }
 
 TEST(formation, several_results_of_one_operation) {

@@ -110,6 +110,33 @@ TEST(attention, windows) {
   for (std::int64_t keys : {31, 64, 65, 128, 129}) expect_reference({0.2}, {1, 2, 2, 10, keys, 8, 8});
 }
 
+// Masks that compare the key's number with a limit of each row, some beyond the keys and some negative.
+TEST(attention, limits_of_rows) {
+  for (const bool inclusive : {false, true})
+    for (const std::vector<dim>& dims :
+         {std::vector<dim>{2, 1, 13, 1}, {2, 6, 13, 1}, {13, 1}, {2, 1, 1, 1}, {1, 1, 1, 1}})
+      for (const std::int64_t keys : {37, 300}) {
+        auto inputs = inputs_of({0.5}, {2, 6, 3, 13, keys, 8, 8}, element_type::f32);
+        inputs.push_back(typed(element_type::i64, dims));
+        auto m = fusion(inputs, [&](module& m, in p) {
+          std::vector<dim> wide = dims;
+          wide.back() = keys;
+          value columns = m.add(broadcast{wide}, {m.add(iota{element_type::i64, {dim(keys)}, 0}, {})});
+          const auto compare = inclusive ? scalar_function::less_equal : scalar_function::less;
+          value mask = m.add(elementwise{compare}, {columns, m.add(broadcast{wide}, {p[3]})});
+          return std::vector<value>{m.add(attention{0.5}, {p[0], p[1], p[2], mask})};
+        });
+        std::mt19937 random(5);
+        std::vector<literal> data;
+        for (value p : m->parameters()) data.push_back(random_literal(p.type(), random));
+        std::vector<double> limits(static_cast<std::size_t>(data[3].type().element_count()));
+        for (std::size_t i = 0; i < limits.size(); ++i)
+          limits[i] = i % 5 == 4 ? 1e12 : 1 + static_cast<double>(i * 7 % static_cast<std::size_t>(keys));
+        data[3] = literal::from_doubles(data[3].type(), limits);
+        check(*m, data, tolerance{1e-4, 1e-5});
+      }
+}
+
 TEST(attention, rows_that_see_nothing) {
   std::mt19937 random(3);
   for (std::int64_t queries : {2, 30})

@@ -23,6 +23,8 @@ struct attention_case {
   attention op{.scale = 0.125};
   element_type type = element_type::f16;
   bool epilogue = false, mask = false;
+  // A mask that compares the keys' numbers with a limit of each query.
+  bool limits = false;
 };
 
 struct finalized {
@@ -38,6 +40,12 @@ finalized finalize_for(const attention_case& c, const std::string& target = "sm_
                             m.add_parameter("k", shape_of(c.type, c.key)),
                             m.add_parameter("v", shape_of(c.type, c.key))};
   if (c.mask) inputs.push_back(m.add_parameter("mask", shape_of(c.type, {c.query[2], c.key[2]})));
+  if (c.limits) {
+    const std::vector<dim> wide{1, 1, c.query[2], c.key[2]};
+    value columns = m.add(broadcast{wide}, {m.add(iota{element_type::i64, {dim(c.key[2])}, 0}, {})});
+    value ends = m.add_parameter("limits", shape_of(element_type::i64, {1, 1, c.query[2], 1}));
+    inputs.push_back(m.add(elementwise{scalar_function::less_equal}, {columns, m.add(broadcast{wide}, {ends})}));
+  }
   value result = m.add(c.op, inputs);
   if (c.epilogue)
     result = m.add(elementwise{scalar_function::add}, {result, m.add_parameter("residual", result.type())});
@@ -70,6 +78,18 @@ TEST(wgmma_attention, large_heads_use_tensor_copies_and_warpgroups) {
   EXPECT_EQ(l.tensor_maps[1].strides, (dims_of{256, 4096 * 256, 16 * 4096 * 256}));
   EXPECT_EQ(l.tensor_maps[1].box, (dims_of{64, 96, 1, 1}));
   for (const char* call : instructions_that_call) EXPECT_THAT(ptx, Not(HasSubstr(call)));
+}
+
+// A general mask is read element by element; limits of rows are numbers like those of a causal mask.
+TEST(wgmma_attention, limits_of_queries_select_warpgroups) {
+  attention_case c{{1, 16, 1000, 64}, {1, 4, 1500, 64}};
+  c.limits = true;
+  const std::string with_limits = finalize_for(c).ptx;
+  EXPECT_THAT(with_limits, HasSubstr(warpgroups));
+  EXPECT_THAT(with_limits, Not(HasSubstr(".local")));
+  for (const char* call : instructions_that_call) EXPECT_THAT(with_limits, Not(HasSubstr(call)));
+  c.limits = false, c.mask = true;
+  EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr(warpgroups)));
 }
 
 TEST(wgmma_attention, narrow_heads_have_longer_blocks_of_keys) {

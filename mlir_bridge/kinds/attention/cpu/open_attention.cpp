@@ -1,6 +1,7 @@
 // attention of open lengths. Keys and values are packed in panels. A work item computes a block of query rows of one
 // head: the scores for all keys, which stay in the second-level cache, their weights, and the weighted values. For few
 // queries these stages have no work items, and that of few_queries.cpp has some.
+#include "ir/prefix_mask.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
@@ -133,7 +134,7 @@ class open_attention {
 
 void emit_open_attention(kernel_emitter& e) {
   attention_rows rows(e);
-  if (rows.mask.producer) e.materialize(rows.mask);
+  if (rows.mask.producer && !find_prefix_mask(rows.mask)) e.materialize(rows.mask);
   const bool direct = reads_keys_directly(rows);
   if (const dim many = direct ? 1 - is_few(rows.queries) : dim(1); !(many == dim(0))) open_attention(rows).emit(many);
   if (direct && !(is_few(rows.queries) == dim(0))) emit_few_queries(rows);

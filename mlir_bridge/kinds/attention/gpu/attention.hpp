@@ -3,7 +3,10 @@
 // "FlashAttention"). Internal to mlir_bridge/gpu.
 #pragma once
 
+#include <optional>
+
 #include "ir/ops/attention.hpp"
+#include "ir/prefix_mask.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/gpu/matrix_instruction.hpp"
@@ -22,9 +25,12 @@ struct attention_problem {
 
   kernel_emitter& emitter;
   const attention& op;
-  value query, key, value_, mask;  // mask.producer is null without one
-  attention_extents n;             // typical values for open sizes
-  std::int64_t share, rows;        // query heads of one head of keys; rows of one head of keys, a usual number if open
+  // mask.producer is null without one. A prefix mask (ir/prefix_mask.hpp) is `limit` instead, so kernels skip the keys
+  // that no row sees, as with a causal mask.
+  value query, key, value_, mask;
+  std::optional<prefix_mask> limit;
+  attention_extents n;       // typical values for open sizes
+  std::int64_t share, rows;  // query heads of one head of keys; rows of one head of keys, a usual number if open
   // If the number of heads is open, there are as many heads of keys, and they are one more axis of the batch.
   std::vector<dim> batch_sizes;
   dim heads;
@@ -60,14 +66,23 @@ struct attention_problem {
                 bool masked) const;
   // The query's number within its head.
   Value query_of(code_builder&, Value row) const { return share == 1 ? row : emitter.rem(row, queries); }
-  // One more than the last key that a row sees.
-  Value end_of_row(code_builder& code, Value row) const;
+  // Returns true if rows do not see all keys: end_of_row() differs between them.
+  bool ends_early() const { return op.causal || limit; }
+  // One more than the last key that a row sees; at most `keys`, and 0 or less if it sees none.
+  Value end_of_row(code_builder& code, const place& p, Value row) const;
+  // The same, for a query head and a query of it.
+  Value end_of_query(code_builder& code, const place& p, Value head, Value query) const;
+  // The smallest and the largest end of the rows [first, first + count), at least 0. All lanes of a wave must call it.
+  std::array<Value, 2> ends_of_rows(workgroup& group, const place& p, Value first, std::int64_t count) const;
 
  private:
   position of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth, std::int64_t lanes,
                   std::int64_t multiple) const;
   position of_head(head_layout layout, const place& p, Value head, Value j, Value depth, std::int64_t lanes,
                    std::int64_t multiple) const;
+  // Position in a tensor that broadcasts to [batch..., heads, queries, keys], such as a mask.
+  position of_scores(value v, const place& p, Value head, Value query, const axis_index& key) const;
+  Value head_of(code_builder& code, const place& p, Value row) const;
 };
 
 // Opens the workgroups of `tiles` of rows of each head of keys, and says which tile is a workgroup's: in a grid of

@@ -61,9 +61,10 @@ std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, cons
                     : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
   // More rows share what it takes to split f32 keys and values, as long as every compute unit has work.
   const std::int64_t large_workgroups = ceil_div(p.rows, 8 * lanes.row_tile) * p.n.key_heads * p.n.batch;
-  if (few_registers && type == element_type::f32 && p.n.depth <= 128 && !p.is_open() &&
-      large_workgroups >= e.target.gpu.compute_units)
-    shape.waves = 8, shape.keys = 64;
+  if (few_registers && type == element_type::f32 && !p.is_open() && large_workgroups >= e.target.gpu.compute_units) {
+    shape.waves = 8;
+    if (key_value_blocks::shared_bytes(p, lanes, 64) <= e.target.gpu.lds_bytes) shape.keys = 64;
+  }
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
   if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
@@ -89,7 +90,7 @@ double cost(const kernel_emitter& e, const attention_problem& p, const matrix_at
                           p.n.batch * shape.key_parts;
   const std::int64_t per_unit = (workgroups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
   const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) *
-                      (p.op.causal ? 0.5 : 1),
+                      (p.ends_early() ? 0.5 : 1),
              depths = static_cast<double>(p.n.depth + p.n.value_depth);
   // Workgroups that share a compute unit hide each other's barriers.
   const double together = std::min<double>(static_cast<double>(per_unit), 16.0 / static_cast<double>(shape.waves));
@@ -125,7 +126,7 @@ class matrix_attention {
     const std::int64_t tile_rows = group.waves() * lanes.row_tile;
     // With a causal mask the last rows have the most work, so they start first.
     Value number = p.is_open() ? own_place.tile : e.rem(own_place.tile, tiles),
-          tile = p.op.causal ? code.sub(e.size(tiles - 1), number) : number;
+          tile = p.ends_early() ? code.sub(e.size(tiles - 1), number) : number;
     key_part = p.is_open() ? code.constant(0) : e.div(own_place.tile, tiles);
     Value first_row = code.mul(tile, tile_rows);
     Value own =
@@ -134,16 +135,19 @@ class matrix_attention {
       Value row = code.add(own, part * lanes.part_rows);
       valid_rows.push_back(divides(tile_rows, p.all_rows) ? Value() : code.less(row, e.size(p.all_rows)));
       rows.push_back(e.min(row, p.all_rows - 1));
-      row_ends.push_back(p.end_of_row(code, rows.back()));
+      row_ends.push_back(p.end_of_row(code, at, rows.back()));
     }
     read_queries();
     // Keys up to `whole` are seen by all rows of the workgroup and need no mask. Keys from `end` on are seen by none.
     Value whole = e.size(p.keys / key_block * key_block), end = e.size(p.keys);
-    if (p.op.causal && (p.share == 1 || divides(tile_rows, p.queries))) {
+    if (p.limit) {
+      const auto ends = p.ends_of_rows(group, at, first_row, tile_rows);
+      whole = code.mul(code.div(ends[0], key_block), key_block), end = ends[1];
+    } else if (p.op.causal && (p.share == 1 || divides(tile_rows, p.queries))) {
       Value last = e.min(code.add(first_row, tile_rows - 1), p.all_rows - 1);
-      end = code.max(p.end_of_row(code, last), 0);
+      end = code.max(p.end_of_row(code, at, last), 0);
       whole = code.mul(
-          code.div(code.min(code.max(p.end_of_row(code, e.min(first_row, p.all_rows - 1)), 0), end), key_block),
+          code.div(code.min(code.max(p.end_of_row(code, at, e.min(first_row, p.all_rows - 1)), 0), end), key_block),
           key_block);
     } else if (p.op.causal) {
       whole = code.constant(0);

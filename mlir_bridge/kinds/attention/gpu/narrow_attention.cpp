@@ -48,7 +48,7 @@ class narrow_attention {
     for (std::int64_t part = 0; part < used_parts; ++part) {
       rows.push_back(code.add(lanes.row_of_lane(code, group.lane()), part * lanes.part_rows));
       seen_rows.push_back(code.min(code.add(first_row, rows.back()), p.rows - 1));
-      row_ends.push_back(p.end_of_row(code, seen_rows.back()));
+      row_ends.push_back(p.end_of_row(code, at, seen_rows.back()));
     }
     read_queries();
     const std::int64_t block = lanes.group_keys, of_round = group.waves() * block,
@@ -56,8 +56,9 @@ class narrow_attention {
     const dim blocks = (p.keys + block - 1) / block, of_part = (blocks + key_parts - 1) / key_parts * block;
     Value first = e.mul(key_part, of_part), end = e.min(e.add(first, of_part), p.keys);
     // Skip keys that no row of the tile sees.
-    if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
-      end = code.min(end, p.end_of_row(code, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
+    if (p.limit) end = code.min(end, p.ends_of_rows(group, at, first_row, tile_rows)[1]);
+    else if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
+      end = code.min(end, p.end_of_row(code, at, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
     Value own = code.add(first, code.mul(group.wave(), block));
     // The keys of the next block are loaded while the values of this one are.
     const bool ahead = !of_part.is_static() || of_part.value() > of_round;
@@ -168,7 +169,7 @@ class narrow_attention {
                  std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     values following = next ? read_keys(next) : values();
 
-    const bool masked = p.op.causal || ragged();
+    const bool masked = p.ends_early() || ragged();
     const std::int64_t run = lanes.run();
     values factors(static_cast<std::size_t>(lanes.row_parts), code.number(code.builder.getF32Type(), 1)), weights;
     for (std::size_t part = 0; part < parts(); ++part) {

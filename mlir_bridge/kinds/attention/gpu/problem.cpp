@@ -41,6 +41,7 @@ attention_problem::attention_problem(kernel_emitter& e)
     rows = n.queries;
     batch_sizes.push_back(heads);
   }
+  if (mask.producer && (limit = find_prefix_mask(mask))) mask = {};
   batch = std::accumulate(batch_sizes.begin(), batch_sizes.end(), dim(1), std::multiplies<>());
   queries = sizes[head_axes(op.query_layout, sizes.size()).position];
   keys = kernel_emitter::sizes(key)[head_axes(op.key_layout, sizes.size()).position];
@@ -89,13 +90,67 @@ position attention_problem::of_head(head_layout layout, const place& p, Value he
 
 position attention_problem::of_row(code_builder& code, head_layout layout, const place& p, Value row, Value depth,
                                    std::int64_t lanes, std::int64_t multiple) const {
-  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), emitter.div(row, queries));
-  return of_head(layout, p, head, query_of(code, row), depth, lanes, multiple);
+  return of_head(layout, p, head_of(code, p, row), query_of(code, row), depth, lanes, multiple);
 }
 
-Value attention_problem::end_of_row(code_builder& code, Value row) const {
-  if (!op.causal) return emitter.size(keys);
-  return emitter.min(emitter.add(query_of(code, row), keys - queries + 1), keys);
+Value attention_problem::head_of(code_builder& code, const place& p, Value row) const {
+  return share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), emitter.div(row, queries));
+}
+
+Value attention_problem::end_of_row(code_builder& code, const place& p, Value row) const {
+  return end_of_query(code, p, head_of(code, p, row), query_of(code, row));
+}
+
+Value attention_problem::end_of_query(code_builder& code, const place& p, Value head, Value query_number) const {
+  Value end = emitter.size(keys);
+  if (op.causal) end = emitter.min(emitter.add(query_number, keys - queries + 1), keys);
+  if (!limit) return end;
+  evaluator ev(emitter);
+  const position where = of_scores(limit->limit, p, head, query_number, {code.constant(0), 0, {}, 0, 1, any_multiple});
+  Value seen = ev.at(limit->limit, where, 1);
+  // The number may have more bits than an index.
+  seen = convert_element(code, seen, limit->limit.type().type, element_type::i64);
+  seen =
+      limit->inclusive ? code.add(emitter.min(code.max(seen, -1), keys - 1), 1) : emitter.min(code.max(seen, 0), keys);
+  return code.min(end, code.to_index(seen));
+}
+
+std::array<Value, 2> attention_problem::ends_of_rows(workgroup& group, const place& p, Value first,
+                                                     std::int64_t count) const {
+  code_builder& code = emitter.code;
+  std::array<Value, 2> ends;
+  const std::int64_t wave = emitter.target.gpu.wave;
+  for (std::int64_t begin = 0; begin < count; begin += wave) {
+    const Value number = code.min(code.add(group.lane(), begin), count - 1);
+    const Value end = code.max(end_of_row(code, p, emitter.min(code.add(first, number), all_rows - 1)), 0);
+    ends[0] = ends[0] ? code.min(ends[0], end) : end;
+    ends[1] = ends[1] ? code.max(ends[1], end) : end;
+  }
+  ends[0] = group.uniform(group.reduce_wave(ends[0], [&](Value a, Value b) { return code.min(a, b); }));
+  ends[1] = group.uniform(group.reduce_wave(ends[1], [&](Value a, Value b) { return code.max(a, b); }));
+  return ends;
+}
+
+position attention_problem::of_scores(value v, const place& p, Value head, Value query_number,
+                                      const axis_index& key_index) const {
+  // numpy's broadcasting from the right: [..., head, query, key]. Axes of extent 1 always use index 0.
+  const std::vector<dim>& sizes = kernel_emitter::sizes(v);
+  position all;
+  for (Value b : p.batch) all.push_back({b, 0, {}});
+  all.push_back({head, 0, {}});
+  all.push_back({query_number, 0, {}});
+  all.push_back(key_index);
+  std::vector<dim> full(batch_sizes.begin(), batch_sizes.begin() + static_cast<std::ptrdiff_t>(p.batch.size()));
+  full.insert(full.end(), {heads, queries, keys});
+  const auto skipped = static_cast<std::ptrdiff_t>(full.size() - sizes.size());
+  position where(all.begin() + skipped, all.end());
+  full.erase(full.begin(), full.begin() + skipped);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 1) where[i] = {emitter.code.constant(0), 0, {}, 0, 1, any_multiple};
+    // An open axis of the mask may be 1 at run time.
+    else if (sizes[i] != full[i]) where[i] = {emitter.min(where[i].base, sizes[i] - 1), 0, {}};
+  }
+  return where;
 }
 
 Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product,
@@ -104,24 +159,8 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   const std::int64_t lanes = code_builder::lanes_of(product);
   Value score = code.make<arith::MulFOp>(product, code.number(product.getType(), op.scale * std::numbers::log2e));
   if (!mask.producer) return score;
-  // numpy's broadcasting from the right: [..., head, query, key]. Axes of extent 1 always use index 0.
-  const std::vector<dim>& sizes = kernel_emitter::sizes(mask);
-  Value head = share == 1 ? p.key_head : code.add(code.mul(p.key_head, share), e.div(row, queries));
-  position all;
-  for (Value b : p.batch) all.push_back({b, 0, {}});
-  all.push_back({head, 0, {}});
-  all.push_back({query_of(code, row), 0, {}});
-  all.push_back({j, lanes > 1 ? 1 : 0, {}, 0, known_bound(keys), multiple});
-  std::vector<dim> full(batch_sizes.begin(), batch_sizes.begin() + static_cast<std::ptrdiff_t>(p.batch.size()));
-  full.insert(full.end(), {heads, queries, keys});
-  const auto skipped = static_cast<std::ptrdiff_t>(full.size() - sizes.size());
-  position where(all.begin() + skipped, all.end());
-  full.erase(full.begin(), full.begin() + skipped);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 1) where[i] = {code.constant(0), 0, {}, 0, 1, any_multiple};
-    // An open axis of the mask may be 1 at run time.
-    else if (sizes[i] != full[i]) where[i] = {e.min(where[i].base, sizes[i] - 1), 0, {}};
-  }
+  const position where = of_scores(mask, p, head_of(code, p, row), query_of(code, row),
+                                   {j, lanes > 1 ? 1 : 0, {}, 0, known_bound(keys), multiple});
   evaluator ev(e);
   Value m = ev.at(mask, where, lanes);
   if (mask.type().type == element_type::boolean)

@@ -36,7 +36,7 @@ wave_row attend(const attention_problem& p, workgroup& group, const attention_pr
   code_builder& code = e.code;
   const std::int64_t wave = e.target.gpu.wave, per_lane = depths_of_lane(p);
   const std::int64_t steps = p.n.depth % 4 == 0 ? 4 : 1;  // depths per step
-  const Value row_end = code.min(code.max(p.end_of_row(code, row), 0), high);
+  const Value row_end = code.min(code.max(p.end_of_row(code, at, row), 0), high);
   mlir::Type f32 = code.builder.getF32Type();
   const Value none = code.number(f32, lowest), zero = code.number(f32, 0);
   values state{none, zero};

@@ -87,7 +87,7 @@ double cost(const kernel_emitter& e, const attention_problem& p, const wgmma_att
   constexpr double products = 744, of_weight = 0.163, of_block = 250, of_workgroup = 4000;
   const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch,
                      rounds = ceil_div(workgroups, e.target.gpu.compute_units);
-  const auto blocks = static_cast<double>(ceil_div(p.n.keys, tile.keys)) * (p.op.causal ? 0.5 : 1);
+  const auto blocks = static_cast<double>(ceil_div(p.n.keys, tile.keys)) * (p.ends_early() ? 0.5 : 1);
   const double pairs = static_cast<double>(tile.rows() * tile.keys),
                waiting = (tile.turns ? 1 : 1.05) * (1 + 0.04 / static_cast<double>(tile.stages - 1));
   return static_cast<double>(rounds) *

@@ -35,9 +35,10 @@ class attention_writer {
         tiles_(ceil_div(problem.n.queries, tile.rows())),
         // With a causal mask, the query tiles of all heads with the most work start first. Otherwise neighbouring
         // workgroups share keys.
-        group_(e, "attention",
-               p_.op.causal ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
-               tile.threads()),
+        group_(
+            e, "attention",
+            p_.ends_early() ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
+            tile.threads()),
         rows_(e, hopper_, group_, problem, tile) {}
 
   void write() {
@@ -54,10 +55,10 @@ class attention_writer {
     barriers_ = hopper_.shared_address(group_.lds(8 * (1 + 4 * t_.stages), 16));
 
     thread_ = hopper_.narrow(group_.thread());
-    head_ = hopper_.narrow(group_.block(p_.op.causal ? 0 : 1));
+    head_ = hopper_.narrow(group_.block(p_.ends_early() ? 0 : 1));
     batch_ = hopper_.narrow(group_.block(2));
-    Value number = hopper_.narrow(group_.block(p_.op.causal ? 1 : 0));
-    first_row_ = code_.mul(p_.op.causal ? code_.sub(hopper_.number(tiles_ - 1), number) : number, t_.rows());
+    Value number = hopper_.narrow(group_.block(p_.ends_early() ? 1 : 0));
+    first_row_ = code_.mul(p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number, t_.rows());
     count_blocks();
 
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
@@ -102,6 +103,10 @@ class attention_writer {
 
   // Returns the number of keys up to the last one that a row sees, at least 0.
   Value end_of(Value row) {
+    if (p_.limit) {
+      const Value query = code_.to_index(code_.min(row, p_.n.queries - 1)), head = code_.to_index(head_);
+      return hopper_.narrow(code_.max(p_.end_of_query(code_, place(), head, query), 0));
+    }
     if (!p_.op.causal) return hopper_.number(p_.n.keys);
     return code_.max(code_.min(code_.add(row, p_.n.keys - p_.n.queries + 1), p_.n.keys), 0);
   }
@@ -109,13 +114,27 @@ class attention_writer {
   // Blocks are processed from the last one that some row sees down to the first, so blocks that need the mask come
   // first.
   void count_blocks() {
+    if (p_.limit) {
+      std::array<Value, 2> ends;
+      for (std::int64_t begin = 0; begin < t_.rows(); begin += 32) {
+        const Value end = end_of(code_.add(first_row_, code_.add(hopper_.narrow(group_.lane()), begin)));
+        ends[0] = ends[0] ? code_.min(ends[0], end) : end;
+        ends[1] = ends[1] ? code_.max(ends[1], end) : end;
+      }
+      ends[0] = group_.reduce_wave(ends[0], [&](Value a, Value b) { return code_.min(a, b); });
+      ends[1] = group_.reduce_wave(ends[1], [&](Value a, Value b) { return code_.max(a, b); });
+      blocks_ = code_.max(code_.div(code_.add(hopper_.uniform(ends[1]), t_.keys - 1), t_.keys), 1);
+      whole_ = code_.div(hopper_.uniform(ends[0]), t_.keys);
+      return;
+    }
     Value last_row = code_.min(code_.add(first_row_, t_.rows() - 1), p_.n.queries - 1);
     blocks_ = code_.max(code_.div(code_.add(end_of(last_row), t_.keys - 1), t_.keys), 1);
     whole_ = code_.div(end_of(first_row_), t_.keys);
   }
-  bool masks() const { return p_.op.causal || p_.n.keys % t_.keys != 0; }
+  bool masks() const { return p_.ends_early() || p_.n.keys % t_.keys != 0; }
   // Returns true if blocks after the first processed one may need the mask.
   bool masks_many() const {
+    if (p_.limit) return true;
     return p_.op.causal && ((p_.n.keys - p_.n.queries) % t_.keys != 0 || t_.keys % t_.rows() != 0);
   }
 
@@ -169,7 +188,7 @@ class attention_writer {
   std::array<Value, 2> limits(Value i) {
     Value first =
         code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
-    return {code_.sub(end_of(row_), first), code_.sub(end_of(code_.add(row_, 8)), first)};
+    return {code_.sub(ends_[0], first), code_.sub(ends_[1], first)};
   }
 
   // Consumers take turns with barriers 1, 2, ...: a consumer proceeds when all threads of the one before it have
@@ -229,6 +248,8 @@ class attention_writer {
     row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows),
                                            code_.add(code_.mul(warp, 16), in_warp)));
 
+    ends_ = {end_of(row_), end_of(code_.add(row_, 8))};
+
     progress now{rows_.initial_state(), {}, rows_.zeros()};
     Value zero = hopper_.number(0);
     hopper_.wait(barriers_, zero);
@@ -256,8 +277,11 @@ class attention_writer {
     await(ring::values, last);
     now.result = hopper_.finish(rows_.begin_result(now.weights, memory(ring::values, stage_of(last)), now.result));
     Value of_group = code_.add(code_.mul(code_.rem(head_, p_.share), p_.n.queries), row_);
-    auto place = p_.at(code_, code_.to_index(batch_), code_.to_index(code_.div(head_, p_.share)));
-    rows_.write(place, row_, of_group, now.result, now.softmax);
+    rows_.write(place(), row_, of_group, now.result, now.softmax);
+  }
+
+  attention_problem::place place() {
+    return p_.at(code_, code_.to_index(batch_), code_.to_index(code_.div(head_, p_.share)));
   }
 
   kernel_emitter& e_;
@@ -272,6 +296,7 @@ class attention_writer {
   Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
   Value thread_, head_, batch_, first_row_, blocks_, whole_;
   Value warpgroup_, next_group_, in_group_, own_queries_, row_;
+  std::array<Value, 2> ends_;  // how many keys the two rows of this thread see
 };
 
 }  // namespace
