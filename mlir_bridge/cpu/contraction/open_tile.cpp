@@ -14,7 +14,7 @@ tile_shape open_tile(const kernel_emitter& e, element_type accumulation) {
 tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns) {
   // Rows are many, and tiles of about this many rows leave few of them over.
   constexpr std::int64_t usual_rows = 24;
-  return choose_tile(e, usual_rows, columns, accumulation);
+  return choose_tile(e, usual_rows, columns, accumulation, 0);
 }
 
 values open_sums(code_builder& code, const tile_shape& tile, const open_left& left, const open_right& right,
