@@ -2,7 +2,8 @@
 """Kinds of networks beside onnxruntime and OpenVINO on the CPU, interleaved, with one and with two threads.
 
     bench/cpu_kinds.py export FOLDER [--only NAME ...]
-    bench/cpu_kinds.py run KILN FOLDER [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T] [--json FILE]
+    bench/cpu_kinds.py run KILN FOLDER [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T]
+                       [--json FILE]
 
 `export` writes one network of each kind with random weights (needs torch and timm). `run` compares the outputs of all
 three (relative error at most 1e-3) and then takes turns: in each round Kiln (`kiln perf`, its own process),
@@ -45,7 +46,8 @@ def export(folder, only):
         torch.manual_seed(1)
         model = timm.create_model(name, pretrained=False).eval()
         with torch.no_grad():
-            for parameter in model.parameters():  # No layer that is switched off: norms that begin at 0, scales of 1e-5.
+            # No layer may be switched off: norms begin at 0 in some networks, and scales at 1e-5.
+            for parameter in model.parameters():
                 if parameter.numel() > 1 and parameter.max() == parameter.min():
                     parameter.uniform_(0.5, 1.5)
         image = torch.randn(1, *model.default_cfg["input_size"])
@@ -107,7 +109,8 @@ def measure(o, path, threads, folder):
     peers = {name: make(path, threads) for name, make in PEERS.items() if name in o.peers}
     np.save(f"{folder}/image.npy", image)
     target = ["--target", o.target] if o.target else []
-    run = [f"{folder}/m.kiln", "--cache", f"{folder}/cache", "--threads", threads, *target, "--input", f"image={folder}/image.npy"]
+    run = [f"{folder}/m.kiln", "--cache", f"{folder}/cache", "--threads", threads, *target]
+    run += ["--input", f"image={folder}/image.npy"]
     kiln_json(o.kiln, "run", *run, "--output-dir", f"{folder}/out")
     got = np.load(glob.glob(f"{folder}/out/*.npy")[0])
     for name, peer in peers.items():
@@ -148,7 +151,8 @@ def run(o):
                 ratio = min(times[p] for p in o.peers) / times["kiln"]
                 ratios[threads].append(ratio)
                 rows.append({"network": name, "kind": NETWORKS.get(name), "threads": threads, "ratio": ratio, **times})
-                print(f"| {name} | {threads} | " + " | ".join(f"{t:.2f}" for t in times.values()) + f" | {ratio:.2f} |", flush=True)
+                cells = " | ".join(f"{t:.2f}" for t in times.values())
+                print(f"| {name} | {threads} | {cells} | {ratio:.2f} |", flush=True)
         if o.json:
             with open(o.json, "w") as f:
                 json.dump(rows, f, indent=1)
