@@ -117,11 +117,11 @@ std::optional<std::int64_t> decoder_step::most_ids(const dim& largest_index, std
     const dim index = largest_index.substitute(sizes);
     return index.is_static() ? std::optional(index.value() < limit) : std::nullopt;
   };
-  if (fits(1) != true) return std::nullopt;  // it depends on something else
+  if (fits(1) != true) return std::nullopt;                // it depends on something else
+  constexpr std::int64_t endless = std::int64_t{1} << 30;  // its square is a number, too
   std::int64_t most = 1;
-  for (std::int64_t step = std::int64_t{1} << 40; step > 0; step /= 2)
+  for (std::int64_t step = endless / 2; step > 0; step /= 2)
     if (fits(most + step) == true) most += step;
-  constexpr std::int64_t endless = std::int64_t{1} << 40;
   return most < endless ? std::optional(most) : std::nullopt;
 }
 
