@@ -21,13 +21,14 @@
 #include "tools/explanation.hpp"
 #include "tools/model_summary.hpp"
 #include "tools/sequence_option.hpp"
+#include "tools/shape_option.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
   std::string model, output, external_weights, dump_dir;
-  std::vector<std::string> dims, values, sequences;
+  std::vector<std::string> dims, shapes, values, sequences;
   custom_op_choice custom_ops;
   std::vector<std::string> disabled_passes;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false, explain = false, unsigned_kernels = false;
@@ -65,6 +66,14 @@ const signing_key* key_for(const program& compiled, const options& o, user_keys*
   return own;
 }
 
+// Fixes the open dimensions that the shapes of --shape decide. Their names are known only after an import.
+void fix_dimensions(const options& o, import_options& importing) {
+  if (o.shapes.empty()) return;
+  const program imported = import_with_empty_past(o.model, importing);
+  for (const auto& [name, size] : bind_shapes(given_shapes(imported, o.shapes)))
+    importing.dims.insert_or_assign(name, size);
+}
+
 int compile_model(const options& o, const output_options& output) {
   keep_freed_memory();
   refuse_unsupported(o);
@@ -91,6 +100,7 @@ int compile_model(const options& o, const output_options& output) {
   importing.max_nodes = o.max_nodes;
   auto custom = compile_custom_ops(o.custom_ops);
   importing.custom_operators = &custom;
+  fix_dimensions(o, importing);
   program imported = import_with_empty_past(o.model, importing);
   auto import_done = clock::now();
   compile_options compiling;
@@ -158,6 +168,8 @@ action declare_compile(CLI::App& app) {
   app.add_option("-o,--output", o->output, "File to write")->required();
   app.add_option("--dim", o->dims,
                  "NAME=VALUE fixes a symbolic dimension; NAME=MIN:MAX[:OPT,...] keeps it open within a range");
+  app.add_option("--shape", o->shapes,
+                 "INPUT:1x3x224x224 (or INPUT:scalar) fixes the dimensions of an input; several, separated by commas");
   app.add_option(
       "--value", o->values,
       "NAME=VALUE[,VALUE...] makes an input a constant: one that decides axes, sizes, repeats, pads, k or a shape");

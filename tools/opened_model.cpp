@@ -5,27 +5,15 @@
 #include <chrono>
 #include <filesystem>
 
-#include "ir/bind_shapes.hpp"
 #include "ir/invalid_shape.hpp"
-#include "ir/nearest_name.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
+#include "tools/shape_option.hpp"
 #include "tools/supplied_tensors.hpp"
 #include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
-
-// Throws error{usage} if the model has no input of this name.
-value find_input(const program& p, const std::string& name) {
-  std::vector<std::string_view> known;
-  for (value v : p.main().parameters()) {
-    if (module::parameter_name(v) == name) return v;
-    known.push_back(module::parameter_name(v));
-  }
-  throw error(error_kind::usage,
-              fmt::format("input '{}': the model has none of this name{}", name, did_you_mean(name, known)));
-}
 
 std::map<std::string, literal> read_inputs(const program& p, const std::vector<std::string>& texts) {
   std::map<std::string, literal> result;
@@ -42,11 +30,7 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
 dim_bindings sizes_of(const program& p, const std::map<std::string, literal>& given, const model_options& options) {
   const dim_bindings told = parse_bindings(options.dims);
   require_known_dimensions(p, told);
-  std::vector<given_shape> shapes;
-  for (const auto& [name, dims] : parse_shapes(options.shapes)) {
-    const shape& declared = find_input(p, name).type();
-    shapes.push_back({name, declared, {declared.type, dims}});
-  }
+  std::vector<given_shape> shapes = given_shapes(p, options.shapes);
   for (value v : p.main().parameters())
     if (auto found = given.find(module::parameter_name(v)); found != given.end())
       shapes.push_back({found->first, v.type(), found->second.type()});

@@ -37,6 +37,16 @@ class Migrate(KilnCase):
             with self.subTest(command):
                 self.kiln(*shlex.split(command), cwd=self.dir, code=code)
 
+    def test_compile_takes_shapes(self):
+        model = self.conv_model(batch="N")
+        self.kiln("compile", model, "-o", self.path("five.kiln"), "--shape", "x:5x3x9x7")
+        self.assertEqual(self.json("inspect", self.path("five.kiln"))["inputs"], [{"name": "x", "shape": "f32[5, 3, 9, 7]"}])
+        self.kiln("compile", model, "-o", self.path("fixed.kiln"), "--dim", "N=5")
+        self.kiln("diff", self.path("five.kiln"), self.path("fixed.kiln"))
+        for more, code, words in [(["--shape", "x:5x4x9x7"], 5, "'x'"), (["--shape", "z:5"], 2, "has none of this name"), (["--shape", "x:5x3x9x7", "--dim", "N=3"], 5, "'x'")]:
+            with self.subTest(more=more):
+                self.assertIn(words, self.error_line(self.kiln("compile", model, "-o", self.path("x.kiln"), *more, code=code)))
+
     def test_a_shape_gives_open_dimensions(self):
         file = self.open_file()
         self.assertEqual(self.json("run", file, "--shape", "x:5x3x8x8")["outputs"], [{"name": "y", "shape": "f32[5, 4, 8, 8]"}])
