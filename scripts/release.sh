@@ -47,7 +47,8 @@ for part in ${parts//,/ }; do
 done
 
 cd "$output"
-LC_ALL=C sha256sum -- * >/tmp/sums.$$ && mv /tmp/sums.$$ SHA256SUMS
+sums=$(LC_ALL=C && export LC_ALL && sha256sum -- *)
+printf '%s\n' "$sums" >SHA256SUMS
 sha256sum --quiet -c SHA256SUMS
 if [ -n "$key" ]; then
   command -v minisign >/dev/null || { echo "release: error: minisign is missing (Debian: minisign)" >&2 && exit 1; }
