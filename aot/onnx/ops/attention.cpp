@@ -40,9 +40,14 @@ value joined_masks(builder& b, value given, value seen) {
 value padded_mask(builder& b, value mask, const dim& keys) {
   const dim& given = mask.type().dims.back();
   if (given == keys || given == dim(1)) return mask;
-  if (!given.is_static() || !keys.is_static())
-    refuse("the mask ends at '" + given.str() + "', the keys at '" + keys.str() + "'; give them values with --dim");
   bool boolean = mask.type().type == element_type::boolean;
+  if (!given.is_static() || !keys.is_static()) {
+    if (b.facts().at_least(keys, given))
+      return b.pad_axis(mask, static_cast<std::int64_t>(mask.type().rank()) - 1, 0, keys - given, pad_mode::constant_,
+                        boolean ? 0 : -INFINITY);
+    b.need_equal(given, keys, "the mask ends at '" + given.str() + "', the keys at '" + keys.str() + "'");
+    return mask;
+  }
   pad op{std::vector<std::int64_t>(mask.type().rank(), 0), std::vector<std::int64_t>(mask.type().rank(), 0),
          pad_mode::constant_, boolean ? 0 : -INFINITY};
   op.after.back() = keys.value() - given.value();

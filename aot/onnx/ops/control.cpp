@@ -9,6 +9,7 @@
 #include "aot/onnx/ops/counting_loop.hpp"
 #include "aot/onnx/ops/growing_loop.hpp"
 #include "aot/onnx/ops/if.hpp"
+#include "aot/onnx/ops/loop.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -138,6 +139,8 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
   std::rethrow_exception(why);
 }
 
+}  // namespace
+
 // A body becomes a module if possible. It cannot if the loop carries sequences, if carried values change their shapes,
 // or if operators need the index of the trip at import. Then a loop with a small, known trip count is unrolled. For
 // other loops, carried values may grow evenly (growing_loop.hpp).
@@ -173,6 +176,8 @@ std::vector<value> import_loop(node& n) {
   ways.emplace_back([&] { return growing_loop(n, kept, parts); });
   return first_way(n, ways);
 }
+
+namespace {
 
 constexpr operator_row rows[] = {
     {"If", import_if, 6, "branches of equal ranks", "", true},

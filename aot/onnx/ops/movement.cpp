@@ -1,10 +1,10 @@
-// Operators that move elements: transposes, slices, joins, pads.
+// Operators that move elements: transposes, joins, splits, pads.
 #include <algorithm>
 
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
-#include "aot/onnx/ops/window.hpp"
+#include "aot/onnx/ops/slices.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -30,148 +30,6 @@ std::vector<value> concatenated(node& n) {
     });
   if (inputs.empty()) return {n.in(0)};
   return {inputs.size() == 1 ? inputs[0] : joined(n, inputs, axis)};
-}
-
-// Clamps one bound of a slice to [low, high] for an axis of `size`. A negative bound counts from the end.
-dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
-  constexpr std::int64_t far = INT32_MAX;
-  const dim_facts& facts = n.b.facts();
-  if (at.is_static() && at.value() >= far) return high;
-  if (at.is_static() && at.value() <= -far) return low;
-  if (facts.at_least(-1, at)) at = at + size;
-  // For some sizes this index counts from the end. Exporters mean the other sizes.
-  else if (!facts.at_least(at, 0))
-    n.b.need_equal(
-        facts.min(at, 0), 0,
-        "slices at '" + at.str() + "', which must not be negative; compile the model for these sizes with --dim");
-  // An empty axis has high < low if the step is negative. `high` wins, as in ONNX's clamp to [0, size - 1].
-  return facts.min(facts.max(at, low), high);
-}
-
-// A value as the sum of another one and a number.
-struct offset_value {
-  value base;
-  std::int64_t offset = 0;
-};
-
-offset_value as_offset(const builder& b, value v) {
-  const auto* e = v.producer->op().get_if<elementwise>();
-  if (!e || e->function != scalar_function::add) return {v};
-  const auto inputs = v.producer->inputs();
-  for (std::size_t side : {0, 1})
-    if (auto number = b.uniform(inputs[side]); number && number->is_static() && inputs[1 - side].type() == v.type())
-      return {inputs[1 - side], number->value()};
-  return {v};
-}
-
-// Elements [start, end) along one axis. The bounds are i64[1] and are computed when the model runs. If end - start is
-// known at import, the result has that size; otherwise its size is bounded.
-value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end) {
-  using fn = scalar_function;
-  builder& b = n.b;
-  import_state& state = n.owner.state();
-  const dim size = x.type().dims[static_cast<std::size_t>(axis)], room = capacity_of(state, size);
-  const offset_value from = as_offset(b, start), to = as_offset(b, end);
-  const value sizes = b.dims_tensor({size}), none = b.integers({0});
-  auto clamped = [&](value at) {
-    at = b.where(b.binary(fn::less, at, none), b.binary(fn::add, at, sizes), at);
-    return b.binary(fn::min, b.binary(fn::max, at, none), sizes);
-  };
-  value first = clamped(start);
-  const std::int64_t distance = to.offset - from.offset;
-  const bool has_length = from.base == to.base && distance > 0 && b.facts().at_least(room, distance);
-  const dim length = has_length ? dim(distance) : room;
-  value places = b.binary(fn::add, first, b.iota_like(element_type::i64, {length}, 0));
-  value last = b.binary(fn::max, b.binary(fn::sub, b.data_of(room), 1.0), 0.0);
-  value made = b.add(gather{axis}, {x, b.binary(fn::min, places, last)});
-  allow_padding(state, made);
-  if (has_length) return made;
-  // Slices of equal sizes between the same places have the same count.
-  auto [count, fresh] = state.slices.try_emplace({start, end, size.str()});
-  if (fresh) count->second = b.binary(fn::max, b.binary(fn::sub, clamped(end), first), none);
-  return shortened(n, made, axis, count->second);
-}
-
-bool is_known(const node& n, std::size_t i) { return n.b.known(n.in(i)).has_value(); }
-
-// A Slice whose starts or ends are computed by the model.
-std::vector<value> sliced_by_data(node& n) {
-  builder& b = n.b;
-  const std::size_t count = static_cast<std::size_t>(static_dim(n.type(1).elements(), "the number of starts"));
-  std::vector<std::int64_t> axes;
-  if (n.has(3)) axes = n.numbers(3, "axes");
-  else
-    for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (n.has(4))
-    for (std::int64_t step : n.numbers(4, "steps"))
-      if (step != 1) refuse("has steps other than 1, and starts or ends that depend on data");
-  if (n.rank(1) != 1 || n.type(1).dims != n.type(2).dims || axes.size() != count)
-    invalid("starts, ends and axes have different lengths");
-  value x = n.in(0), starts = b.to_type(n.in(1), element_type::i64), ends = b.to_type(n.in(2), element_type::i64);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    const bool whole = count == 1;
-    x = sliced_by_data(n, x, normalize_axis(axes[i], x.type().rank()), whole ? starts : b.slice_axis(starts, 0, at, 1),
-                       whole ? ends : b.slice_axis(ends, 0, at, 1));
-  }
-  return {x};
-}
-
-std::vector<value> sliced(node& n) {
-  // First ask for the inputs that the bounds depend on; the sizes of the result are then exact.
-  if (n.opset >= 10 && n.owner.state().values_as_symbols && !(is_known(n, 1) && is_known(n, 2)))
-    return sliced_by_data(n);
-  value x = n.in(0);
-  const auto dims = x.type().dims;
-  known_elements starts, ends;
-  std::vector<std::int64_t> axes, steps;
-  auto widened = [](const std::vector<std::int64_t>& list) { return known_elements(list.begin(), list.end()); };
-  if (n.opset < 10) {
-    starts = widened(n.integers("starts").value_or(std::vector<std::int64_t>{}));
-    ends = widened(n.integers("ends").value_or(std::vector<std::int64_t>{}));
-    axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
-  } else {
-    starts = n.known(1, "starts");
-    ends = n.known(2, "ends");
-    if (n.has(3)) axes = n.numbers(3, "axes");
-    if (n.has(4)) steps = n.numbers(4, "steps");
-  }
-  if (axes.empty())
-    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size())
-    invalid("starts, ends, axes and steps have different lengths");
-  const dim_facts& facts = n.b.facts();
-  slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
-  std::vector<std::pair<std::int64_t, dim>> moved;  // axes with a symbolic start
-  bool moves = false;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
-    const dim& size = dims[axis];
-    std::int64_t step = steps[i];
-    if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
-      invalid("step " + std::to_string(step) + " is out of range");
-    const dim high = step < 0 ? size - dim(1) : size;
-    dim start = bound(n, starts[i], size, 0, high), end = bound(n, ends[i], size, step < 0 ? -1 : 0, high);
-    dim span = facts.max(step > 0 ? end - start : start - end, 0);
-    std::int64_t stride = std::abs(step);
-    op.lengths[axis] = stride == 1 ? span : (span + dim(stride - 1)) / dim(stride);
-    op.steps[axis] = step;
-    // The start of an empty slice does not matter.
-    if (op.lengths[axis] == dim(0)) start = 0;
-    if (start.is_static()) op.starts[axis] = start.value();
-    else moved.emplace_back(static_cast<std::int64_t>(axis), start);
-    moves |= op.starts[axis] != 0 || step != 1 || !(op.lengths[axis] == size);
-  }
-  for (const auto& [axis, start] : moved) {
-    auto at = static_cast<std::size_t>(axis);
-    x = n.b.slice_from(x, axis, start, op.lengths[at], op.steps[at]);
-    op.starts[at] = 0;
-    op.steps[at] = 1;
-  }
-  return {moves && !(op.lengths == x.type().dims && op.steps == std::vector<std::int64_t>(dims.size(), 1))
-              ? n.b.add(std::move(op), {x})
-              : x};
 }
 
 std::vector<value> split(node& n) {
@@ -267,8 +125,8 @@ std::vector<value> padded(node& n) {
 // Crops or zero-pads to the given size, around the centre.
 std::vector<value> center_crop_pad(node& n) {
   value x = n.in(0);
-  std::size_t rank = x.type().rank();
-  auto sizes = n.numbers(1, "shape");
+  const std::size_t rank = n.rank(0);
+  const known_elements sizes = n.known(1, "shape");
   auto axes = n.integers("axes").value_or(std::vector<std::int64_t>{});
   if (axes.empty())
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
@@ -277,22 +135,29 @@ std::vector<value> center_crop_pad(node& n) {
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    auto axis = normalize_axis(axes[i], rank);
-    auto at = static_cast<std::size_t>(axis);
-    std::int64_t have = static_dim(x.type().dims[at], "centred crops"), want = sizes[i];
-    if (want < 0 || want > std::int64_t{1} << 40) invalid("size " + std::to_string(want) + " is out of range");
-    if (want < have) x = n.b.slice_axis(x, axis, (have - want) / 2, want);
-    op.before[at] = want > have ? (want - have) / 2 : 0;
-    op.after[at] = want > have ? want - have - op.before[at] : 0;
-    grows |= want > have;
+    const auto axis = normalize_axis(axes[i], rank);
+    const auto at = static_cast<std::size_t>(axis);
+    const dim have = x.type().dims[at], want = sizes[i];
+    if (want.is_static() && (want.value() < 0 || want.value() > std::int64_t{1} << 40))
+      invalid("size " + want.str() + " is out of range");
+    if (!have.is_static() || !want.is_static()) {
+      const dim_facts& facts = n.b.facts();
+      const dim before = facts.max(want - have, 0) / dim(2) - facts.max(have - want, 0) / dim(2);
+      x = n.b.pad_axis(x, axis, before, want - have - before, pad_mode::constant_, 0);
+      continue;
+    }
+    const std::int64_t missing = want.value() - have.value();
+    if (missing < 0) x = n.b.slice_axis(x, axis, -missing / 2, want);
+    op.before[at] = std::max<std::int64_t>(missing, 0) / 2;
+    op.after[at] = std::max<std::int64_t>(missing, 0) - op.before[at];
+    grows |= missing > 0;
   }
   return {grows ? n.b.add(std::move(op), {x}) : x};
 }
 
 constexpr operator_row rows[] = {
-    {"Transpose", transposed}, {"Concat", concatenated},
-    {"Slice", sliced},         {"Split", split},
-    {"Pad", padded},           {"CenterCropPad", center_crop_pad, 18, "shape known at import"},
+    {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced},
+    {"Split", split},          {"Pad", padded},          {"CenterCropPad", center_crop_pad, 18},
 };
 
 }  // namespace

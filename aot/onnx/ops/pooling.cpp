@@ -1,4 +1,5 @@
 // Poolings over windows and over whole images.
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -60,9 +61,18 @@ std::vector<value> lp_pool(node& n) {
   auto p = static_cast<double>(n.integer("p", 2));
   pooling op = pooling_of(n, n.dims(0), pooling_kind::average);
   op.count_padding = true;
-  if (op.ceil_mode) refuse("ceil_mode=1 is not supported");
   auto count = std::accumulate(op.window.begin(), op.window.end(), std::int64_t{1}, std::multiplies<>{});
   value powers = n.b.binary(fn::pow, n.b.unary(fn::abs, n.in(0)), p);
+  // Zeros behind the image complete the last windows.
+  const std::vector<dim> windows = op.ceil_mode ? op.infer(std::array{powers.type()})[0].dims : std::vector<dim>();
+  for (std::size_t i = 2; i < windows.size(); ++i) {
+    const std::size_t k = i - 2;
+    const dim reach = (windows[i] - dim(1)) * dim(op.strides[k]) + dim(op.dilations[k] * (op.window[k] - 1) + 1);
+    const dim missing = n.b.facts().max(reach - powers.type().dims[i] - dim(op.pads_begin[k] + op.pads_end[k]), 0);
+    if (!(missing == dim(0)))
+      powers = n.b.pad_axis(powers, static_cast<std::int64_t>(i), 0, missing, pad_mode::constant_, 0);
+  }
+  op.ceil_mode = false;
   value sums = n.b.binary(fn::mul, n.b.add(op, {powers}), static_cast<double>(count));
   return {n.b.binary(fn::pow, sums, 1 / p)};
 }
@@ -89,7 +99,7 @@ constexpr operator_row rows[] = {
     {"QLinearAveragePool", qlinear_average_pool, 1, "", microsoft_domain},
     {"MaxPool", pool<pooling_kind::max>, 6, "indices: sizes known at import"},
     {"AveragePool", pool<pooling_kind::average>},
-    {"LpPool", lp_pool, 6, "no ceil_mode"},
+    {"LpPool", lp_pool, 6},
     {"GlobalAveragePool", global_pool<reduction_kind::mean>, 1},
     {"GlobalMaxPool", global_pool<reduction_kind::max>, 1},
     {"GlobalLpPool", global_lp_pool},

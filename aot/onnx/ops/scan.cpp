@@ -1,11 +1,102 @@
 // Scan, as a loop over the elements of its scan inputs.
+#include <optional>
+
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/body_module.hpp"
+#include "aot/onnx/ops/loop.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
-// Imports Scan as a Loop. In each iteration the body reads the scan inputs at the iteration's index.
+// Which axis of each scan input is scanned, and whether it is scanned backwards. States come first among the inputs.
+struct scan_axes {
+  std::size_t states;
+  std::vector<std::int64_t> axes, directions;
+};
+
+// Imports a Scan over an open dimension as the operator Loop, whose body gathers the elements of this iteration.
+std::vector<value> scan_over_open_length(node& n, const scan_axes& scan, const dim& length) {
+  builder& b = n.b;
+  auto& graph = n.graph("body");
+  const std::string prefix = "scan." + graph.name() + ".";
+  auto name = [&](const char* what, std::size_t i) { return prefix + what + std::to_string(i); };
+  ::onnx::NodeProto proto = n.proto;
+  proto.set_op_type("Loop");
+  proto.clear_attribute();
+  auto& attribute = *proto.add_attribute();
+  attribute.set_name("body"), attribute.set_type(::onnx::AttributeProto::GRAPH);
+  ::onnx::GraphProto& body = *attribute.mutable_g();
+  body = graph;
+  body.clear_input(), body.clear_output(), body.clear_node();
+  body.add_input()->set_name(name("iteration", 0)), body.add_input()->set_name(name("condition", 0));
+  body.add_output()->set_name(name("condition", 0));
+  for (std::size_t i = 0; i < scan.states; ++i) *body.add_input() = graph.input(static_cast<int>(i));
+  for (const auto& each : graph.output()) *body.add_output() = each;
+  n.owner.define(name("last", 0), b.data_of(length - dim(1)));
+  auto add = [&](const char* operation, const std::vector<std::string>& inputs, const std::string& output) -> auto& {
+    auto& made = *body.add_node();
+    made.set_op_type(operation);
+    for (const std::string& each : inputs) made.add_input(each);
+    made.add_output(output);
+    return made;
+  };
+  add("Sub", {name("last", 0), name("iteration", 0)}, name("backward", 0));
+  for (std::size_t i = 0; i < scan.axes.size(); ++i) {
+    n.owner.define(name("scanned", i), n.in(scan.states + i));
+    auto& axis = *add("Gather", {name("scanned", i), name(scan.directions[i] ? "backward" : "iteration", 0)},
+                      graph.input(static_cast<int>(scan.states + i)).name())
+                      .add_attribute();
+    axis.set_name("axis"), axis.set_type(::onnx::AttributeProto::INT), axis.set_i(scan.axes[i]);
+  }
+  body.mutable_node()->MergeFrom(graph.node());
+  std::vector<value> inputs{b.data_of(length), b.scalar(element_type::boolean, 1)};
+  for (std::size_t i = 0; i < scan.states; ++i) inputs.push_back(n.in(i));
+  node loop(n.owner, b, proto, n.opset, inputs);
+  return import_loop(loop);
+}
+
+// Imports a Scan of `length` elements. In each iteration the body reads the scan inputs at the iteration's index.
+std::vector<value> scan_over_length(node& n, const scan_axes& scan, std::int64_t length) {
+  auto& graph = n.graph("body");
+  builder& b = n.b;
+  captures outer;
+  capture(n, graph, outer);
+  body_module body(n, "body");
+  value iteration = body.made.add_parameter("iteration", {element_type::i64, {}});
+  value go_on = body.made.add_parameter("condition", {element_type::boolean, {}});
+  std::vector<value> arguments{b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length})),
+                               b.scalar(element_type::boolean, 1)};
+  for (std::size_t i = 0; i < scan.states; ++i) {
+    arguments.push_back(n.in(i));
+    body.parameter(graph.input(static_cast<int>(i)).name(), n.type(i));
+  }
+  std::vector<value> whole;
+  for (std::size_t i = 0; i < scan.axes.size(); ++i) {
+    arguments.push_back(n.in(scan.states + i));
+    whole.push_back(body.made.add_parameter("scanned_" + std::to_string(i), n.type(scan.states + i)));
+  }
+  body.capture(outer);
+  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
+  for (std::size_t i = 0; i < scan.axes.size(); ++i) {
+    value last = body.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length - 1}));
+    value at = scan.directions[i] ? body.b.binary(scalar_function::sub, last, iteration) : iteration;
+    body.inside.define(graph.input(static_cast<int>(scan.states + i)).name(),
+                       body.b.add(gather{scan.axes[i]}, {whole[i], at}));
+  }
+  body.inside.run(graph);
+  auto outputs = body.inside.outputs(graph);
+  for (std::size_t i = 0; i < scan.states; ++i)
+    if (outputs[i].type() != n.type(i))
+      refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " +
+             outputs[i].type().str());
+  const std::size_t results = outputs.size();
+  outputs.insert(outputs.begin(), go_on);
+  auto names = numbered(outputs.size());
+  body.made.set_outputs(std::move(outputs), std::move(names));
+  return all_outputs(b.add(loop{static_cast<std::int64_t>(scan.states), length}, arguments, {&body.made}), results);
+}
+
+// Imports Scan as a loop.
 std::vector<value> import_scan(node& n) {
   auto& graph = n.graph("body");
   builder& b = n.b;
@@ -23,61 +114,25 @@ std::vector<value> import_scan(node& n) {
     if (given.size() != count) invalid(std::string(name) + " needs " + std::to_string(count) + " entries");
     return given;
   };
-  auto axes = list("scan_input_axes", scans), directions = list("scan_input_directions", scans);
+  scan_axes scan{states, list("scan_input_axes", scans), list("scan_input_directions", scans)};
   auto out_axes = list("scan_output_axes", collected), out_directions = list("scan_output_directions", collected);
-  captures outer;
-  capture(n, graph, outer);
-  body_module body(n, "body");
-  value iteration = body.made.add_parameter("iteration", {element_type::i64, {}});
-  value go_on = body.made.add_parameter("condition", {element_type::boolean, {}});
-  std::vector<value> arguments{value{}, b.scalar(element_type::boolean, 1)};
-  for (std::size_t i = 0; i < states; ++i) {
-    arguments.push_back(n.in(i));
-    body.parameter(graph.input(static_cast<int>(i)).name(), n.type(i));
-  }
-  std::int64_t length = -1;
-  std::vector<value> whole;
+  std::optional<dim> length;
   for (std::size_t i = 0; i < scans; ++i) {
-    axes[i] = normalize_axis(axes[i], n.rank(states + i));
-    const dim& size = n.dims(states + i)[static_cast<std::size_t>(axes[i])];
-    if (!size.is_static()) refuse("scans dimension '" + size.str() + "'; give it a value with --dim");
-    if (length >= 0 && size.value() != length) invalid("its scan inputs have different lengths");
-    length = size.value();
-    arguments.push_back(n.in(states + i));
-    whole.push_back(body.made.add_parameter("scanned_" + std::to_string(i), n.type(states + i)));
+    scan.axes[i] = normalize_axis(scan.axes[i], n.rank(states + i));
+    const dim& size = n.dims(states + i)[static_cast<std::size_t>(scan.axes[i])];
+    if (length) b.need_equal(*length, size, "its scan inputs have different lengths");
+    else length = size;
   }
-  body.capture(outer);
-  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
-  arguments[0] = b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length}));
-  for (std::size_t i = 0; i < scans; ++i) {
-    value last = body.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length - 1}));
-    value at = directions[i] ? body.b.binary(scalar_function::sub, last, iteration) : iteration;
-    body.inside.define(graph.input(static_cast<int>(states + i)).name(), body.b.add(gather{axes[i]}, {whole[i], at}));
-  }
-  body.inside.run(graph);
-  auto outputs = body.inside.outputs(graph);
-  for (std::size_t i = 0; i < states; ++i)
-    if (outputs[i].type() != n.type(i))
-      refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " +
-             outputs[i].type().str());
-  outputs.insert(outputs.begin(), go_on);
-  auto names = numbered(outputs.size());
-  body.made.set_outputs(std::move(outputs), std::move(names));
   auto results =
-      all_outputs(b.add(loop{static_cast<std::int64_t>(states), length}, arguments, {&body.made}), states + collected);
-  // Stack the scan outputs of all iterations along axis 0, in order.
+      length->is_static() ? scan_over_length(n, scan, length->value()) : scan_over_open_length(n, scan, *length);
+  // The scan outputs of all iterations are stacked along axis 0, in order.
   for (std::size_t i = 0; i < collected; ++i) {
-    value& v = results[states + i];
-    auto dims = v.type().dims;
-    if (out_directions[i]) {
-      slice reversed{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
-      reversed.starts[0] = length - 1;
-      reversed.steps[0] = -1;
-      v = b.add(reversed, {v});
-    }
+    value& v = results.at(states + i);
+    const std::size_t rank = v.type().rank();
+    if (out_directions[i]) v = b.slice_from(v, 0, *length - dim(1), *length, -1);
     std::vector<std::int64_t> order;
-    for (std::size_t k = 1; k < dims.size(); ++k) order.push_back(static_cast<std::int64_t>(k));
-    order.insert(order.begin() + normalize_axis(out_axes[i], dims.size()), 0);
+    for (std::size_t k = 1; k < rank; ++k) order.push_back(static_cast<std::int64_t>(k));
+    order.insert(order.begin() + normalize_axis(out_axes[i], rank), 0);
     v = b.permuted(v, order);
   }
   return results;
@@ -119,7 +174,7 @@ std::vector<value> import_batched_scan(node& n) {
 std::vector<value> import_any_scan(node& n) { return n.opset < 9 ? import_batched_scan(n) : import_scan(n); }
 
 constexpr operator_row rows[] = {
-    {"Scan", import_any_scan, 8, "states keep their shapes; length known at import"},
+    {"Scan", import_any_scan, 8, "states keep their shapes"},
 };
 
 }  // namespace

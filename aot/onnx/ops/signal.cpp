@@ -1,4 +1,5 @@
-// Fourier transforms as products with constant matrices, and the filter bank that follows them.
+// Fourier transforms as products with matrices, and the filter bank that follows them. The matrix is a constant unless
+// the length of the transform is open.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -71,6 +72,39 @@ transform inverse_of_half(std::int64_t length, std::int64_t parts) {
   return t;
 }
 
+// The matrix of fourier() or inverse_of_half() for an open length, [inputs * parts, outputs * results].
+value matrix_of_open_length(builder& b, const dim& length, std::int64_t parts, bool inverse, bool onesided,
+                            element_type type) {
+  const dim half = length / dim(2) + dim(1), inputs = inverse && onesided ? half : length,
+            outputs = onesided && !inverse ? half : length;
+  const std::vector<dim> dims{inputs, outputs};
+  const value row = b.iota_like(element_type::i64, dims, 0), column = b.iota_like(element_type::i64, dims, 1);
+  const value count = b.dims_tensor({length}, 0);
+  const value period = b.to_type(b.binary(fn::mod, b.binary(fn::mul, row, column), count), type);
+  const value turns = b.binary(fn::div, period, b.to_type(count, type));
+  const value angle = b.binary(fn::mul, turns, 2 * std::numbers::pi);
+  value cosine = b.unary(fn::cos, angle), sine = b.unary(fn::sin, angle);
+  if (inverse) {
+    value scale = b.binary(fn::div, b.scalar(type, 1), b.to_type(count, type));
+    if (onesided) {  // frequencies between 0 and the last one stand for two
+      const value first = b.binary(fn::equal, row, 0.0), last = b.binary(fn::equal, b.binary(fn::mul, row, 2.0), count);
+      scale = b.binary(fn::mul, scale,
+                       b.where(b.binary(fn::logical_or, first, last), b.scalar(type, 1), b.scalar(type, 2)));
+    }
+    cosine = b.binary(fn::mul, cosine, scale), sine = b.binary(fn::mul, sine, scale);
+  }
+  const value negative = b.unary(fn::neg, sine), imaginary = inverse ? sine : negative;
+  // The element of the matrix for a part of the input and a part of the result.
+  auto element = [&](value v) { return b.with_dims(v, {inputs, 1, outputs, 1}); };
+  std::vector<value> rows;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const value real = part == 0 ? cosine : inverse ? negative : sine, other = part == 0 ? imaginary : cosine;
+    rows.push_back(inverse && onesided ? element(real) : b.add(concat{3}, {element(real), element(other)}));
+  }
+  const value whole = rows.size() == 1 ? rows[0] : b.add(concat{1}, rows);
+  return b.with_dims(whole, {inputs * dim(parts), outputs * dim(inverse && onesided ? 1 : 2)});
+}
+
 std::int64_t parts_of(const shape& signal) {
   if (signal.rank() < 2)
     invalid("a signal has an axis of time and one of 1 (real) or 2 (complex), not " + signal.str());
@@ -102,27 +136,32 @@ std::vector<value> dft(node& n) {
   if (axis + 1 == rank) invalid("axis is the one that holds the complex numbers");
   const bool inverse = n.integer("inverse", 0) != 0, onesided = n.integer("onesided", 0) != 0;
   const dim samples = x.type().dims[axis];
-  std::int64_t length = 0;
-  if (n.has(1)) length = length_of(n, 1, "dft_length");
-  else if (!samples.is_static()) refuse("transforms the open dimension '" + samples.str() + "'; give dft_length");
-  else length = inverse && onesided ? 2 * (samples.value() - 1) : samples.value();
-  if (length < 1) invalid("transforms " + x.type().str());
-  const transform t = inverse && onesided ? inverse_of_half(length, parts)
-                                          : fourier(length, parts, onesided ? length / 2 + 1 : length, inverse);
-
+  const bool half = inverse && onesided;
+  const dim length = n.has(1) ? dim(length_of(n, 1, "dft_length")) : half ? samples * dim(2) - dim(2) : samples;
+  if (b.facts().at_least(0, length)) invalid("transforms " + x.type().str());
+  const dim inputs = half ? length / dim(2) + dim(1) : length,
+            outputs = onesided && !inverse ? length / dim(2) + dim(1) : length;
+  const std::int64_t results = half ? 1 : 2;
   const element_type type = n.type(0).type, wide = compute_type(type);
+  value weights;
+  if (length.is_static()) {
+    const transform t =
+        half ? inverse_of_half(length.value(), parts) : fourier(length.value(), parts, outputs.value(), inverse);
+    weights = b.constant(literal::from_doubles({wide, {t.inputs * parts, t.outputs * results}}, t.matrix));
+  } else {
+    weights = matrix_of_open_length(b, length, parts, inverse, onesided, wide);
+  }
   x = b.to_type(x, wide);
-  if (!(samples == dim(t.inputs)))
-    x = b.pad_axis(x, static_cast<std::int64_t>(axis), 0, dim(t.inputs) - samples, pad_mode::constant_, 0);
+  if (!(samples == inputs))
+    x = b.pad_axis(x, static_cast<std::int64_t>(axis), 0, inputs - samples, pad_mode::constant_, 0);
   std::vector<std::int64_t> swap(rank);
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[axis], swap[rank - 2]);
   x = b.permuted(x, swap);
   std::vector<dim> flat(x.type().dims.begin(), x.type().dims.end() - 2), result = flat;
-  flat.push_back(t.inputs * parts);
-  result.push_back(t.outputs), result.push_back(t.results);
-  const shape weights{wide, {t.inputs * parts, t.outputs * t.results}};
-  x = matmul(b, b.with_dims(x, flat), b.constant(literal::from_doubles(weights, t.matrix)), wide);
+  flat.push_back(inputs * dim(parts));
+  result.push_back(outputs), result.push_back(results);
+  x = matmul(b, b.with_dims(x, flat), weights, wide);
   return {b.to_type(b.permuted(b.with_dims(x, result), swap), type)};
 }
 

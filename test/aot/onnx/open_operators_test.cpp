@@ -1,0 +1,166 @@
+// Operators on open dimensions give what the same operators give on known ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "ir/bind_shapes.hpp"
+#include "ir/error.hpp"
+#include "test/aot/onnx/model_builder.hpp"
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::test;
+
+using sizes = std::vector<std::int64_t>;
+
+literal wave(const sizes& dims, double step) {
+  shape type{element_type::f32, {dims.begin(), dims.end()}};
+  std::vector<float> values(static_cast<std::size_t>(type.element_count()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(step * static_cast<double>(i + 1)));
+  return literal::of<float>(type, values);
+}
+
+std::vector<literal> run(const program& p, const std::vector<literal>& inputs) {
+  std::vector<given_shape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    value parameter = p.main().parameters()[i];
+    shapes.push_back({module::parameter_name(parameter), parameter.type(), inputs[i].type()});
+  }
+  return evaluate(p.bind(bind_shapes(shapes)).main(), inputs);
+}
+
+// `build` makes a model with an input of the given dims. The model is imported with names for the dims of `open` and
+// again for each of `cases`.
+void expect_same(const std::function<model_builder(const std::vector<std::string>&)>& build,
+                 const std::vector<std::string>& open, const std::vector<sizes>& cases) {
+  program general = build(open).import();
+  for (const sizes& dims : cases) {
+    std::vector<std::string> texts;
+    for (std::int64_t d : dims) texts.push_back(std::to_string(d));
+    const std::vector<literal> inputs{wave(dims, 0.7)};
+    const auto want = run(build(texts).import(), inputs), got = run(general, inputs);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i].type(), want[i].type());
+      const auto x = got[i].to_doubles(), y = want[i].to_doubles();
+      for (std::size_t k = 0; k < x.size(); ++k) ASSERT_NEAR(x[k], y[k], 2e-5) << "output " << i << ", element " << k;
+    }
+  }
+}
+
+TEST(open_operators, a_signal_of_open_length_is_transformed) {
+  for (std::int64_t inverse : {0, 1})
+    for (std::int64_t onesided : {0, 1})
+      for (const char* parts : {"1", "2"})
+        expect_same(
+            [&](const std::vector<std::string>& dims) {
+              model_builder m(20);
+              m.input("x", float_type, dims).output("y");
+              m.integers("axis", {}, {1});
+              auto& node = m.node("DFT", {"x", "", "axis"}, {"y"});
+              graph_builder::attribute(node, "inverse", inverse), graph_builder::attribute(node, "onesided", onesided);
+              return m;
+            },
+            {"b", "t", parts}, {{1, 8, std::stoll(parts)}, {2, 5, std::stoll(parts)}, {1, 2, std::stoll(parts)}});
+}
+
+TEST(open_operators, columns_of_an_open_image_are_summed) {
+  // 4 + 3 * (t - 1) elements from t blocks of 4, and one more that no block covers.
+  expect_same(
+      [](const std::vector<std::string>& dims) {
+        model_builder m(18);
+        m.input("x", float_type, dims).output("y");
+        m.integers("last", {1}, {2}), m.integers("three", {1}, {3}), m.integers("two", {1}, {2});
+        m.integers("block", {1}, {4});
+        m.node("Shape", {"x"}, {"shape"});
+        m.node("Gather", {"shape", "last"}, {"t"});
+        m.node("Mul", {"t", "three"}, {"covered"});
+        m.node("Add", {"covered", "two"}, {"image"});
+        auto& node = m.node("Col2Im", {"x", "image", "block"}, {"y"});
+        graph_builder::attribute(node, "strides", std::vector<std::int64_t>{3});
+        return m;
+      },
+      {"b", "8", "t"}, {{1, 8, 3}, {2, 8, 1}, {1, 8, 6}});
+}
+
+TEST(open_operators, images_are_cropped_and_padded_around_the_centre) {
+  expect_same(
+      [](const std::vector<std::string>& dims) {
+        model_builder m(18);
+        m.input("x", float_type, dims).output("y");
+        m.integers("size", {2}, {6, 7});
+        m.node("CenterCropPad", {"x", "size"}, {"y"}).set_name("crop");
+        return m;
+      },
+      {"h", "w"}, {{6, 7}, {9, 4}, {3, 12}, {8, 8}});
+}
+
+TEST(open_operators, the_last_windows_of_a_p_norm_may_be_incomplete) {
+  expect_same(
+      [](const std::vector<std::string>& dims) {
+        model_builder m(18);
+        m.input("x", float_type, dims).output("y");
+        auto& node = m.node("LpPool", {"x"}, {"y"});
+        for (auto [name, x] : {std::pair("kernel_shape", 3), std::pair("strides", 2)})
+          graph_builder::attribute(node, name, std::vector<std::int64_t>{x, x});
+        graph_builder::attribute(node, "ceil_mode", 1);
+        return m;
+      },
+      {"1", "2", "h", "w"}, {{1, 2, 5, 6}, {1, 2, 8, 4}});
+  // Rows of 4 in windows of 3 with a stride of 2: the second window has two elements.
+  model_builder m(18);
+  m.input("x", float_type, {"1", "1", "4"}).output("y");
+  auto& node = m.node("LpPool", {"x"}, {"y"});
+  graph_builder::attribute(node, "kernel_shape", std::vector<std::int64_t>{3});
+  graph_builder::attribute(node, "strides", std::vector<std::int64_t>{2});
+  graph_builder::attribute(node, "ceil_mode", 1);
+  const auto y = run(m.import(), {literal::of<float>({element_type::f32, {1, 1, 4}}, {1, 2, 2, 4})})[0].to_doubles();
+  ASSERT_EQ(y.size(), 2u);
+  EXPECT_NEAR(y[0], 3, 1e-6);
+  EXPECT_NEAR(y[1], std::sqrt(20.0), 1e-6);
+}
+
+TEST(open_operators, the_grid_of_an_open_image) {
+  for (std::int64_t corners : {0, 1})
+    expect_same(
+        [&](const std::vector<std::string>& dims) {
+          model_builder m(20);
+          m.input("x", float_type, dims).output("y");
+          m.integers("two", {1}, {2}), m.integers("three", {1}, {3}), m.integers("from", {1}, {0});
+          m.floats("theta", {1, 2, 3}, {0.5f, 0.1f, 0.2f, -0.3f, 0.9f, -0.1f});
+          m.node("Shape", {"x"}, {"size"});
+          m.node("Slice", {"size", "from", "two"}, {"images"});  // [b, c]
+          m.node("Slice", {"images", "from", "one"}, {"b"}), m.integers("one", {1}, {1});
+          m.node("Concat", {"b", "two", "three"}, {"wanted"});
+          graph_builder::attribute(m.graph.mutable_node()->at(m.graph.node_size() - 1), "axis", std::int64_t{0});
+          m.node("Expand", {"theta", "wanted"}, {"thetas"});
+          graph_builder::attribute(m.node("AffineGrid", {"thetas", "size"}, {"y"}), "align_corners", corners);
+          return m;
+        },
+        {"b", "c", "h", "w"}, {{1, 3, 4, 5}, {2, 1, 1, 3}});
+}
+
+// s += x, y = s * x, backwards and collected along axis 1.
+TEST(open_operators, a_scan_over_an_open_length) {
+  expect_same(
+      [](const std::vector<std::string>& dims) {
+        model_builder m;
+        m.input("xs", float_type, dims).output("s").output("ys");
+        m.floats("s0", {2}, {1, 2});
+        auto& scan = m.node("Scan", {"s0", "xs"}, {"s", "ys"});
+        graph_builder::attribute(scan, "num_scan_inputs", 1);
+        for (const char* name : {"scan_input_directions", "scan_output_directions", "scan_output_axes"})
+          graph_builder::attribute(scan, name, std::vector<std::int64_t>{1});
+        graph_builder body(graph_builder::body(scan, "body"));
+        body.input("s_in", float_type, {"2"}).input("x", float_type, {"2"}).output("s_out").output("y");
+        body.node("Add", {"s_in", "x"}, {"s_out"});
+        body.node("Mul", {"s_out", "x"}, {"y"});
+        return m;
+      },
+      {"t", "2"}, {{3, 2}, {1, 2}, {7, 2}});
+}
+
+}  // namespace
