@@ -190,7 +190,8 @@ std::vector<bounded_dim> counts_of(const import_state& state, const module& m) {
 void check_uses(const module& m, std::span<const bounded_dim> counts, const std::set<const instruction*>& masked) {
   for (const instruction& i : m.instructions()) {
     if (!is_concerned(i)) continue;
-    std::string what = "'" + i.origin() + "' needs the size of a result that depends on data: ";
+    const std::string who = i.origin().empty() ? std::string(i.op().name()) : i.origin();
+    std::string what = "'" + who + "' needs the size of a result that depends on data: ";
     auto known_here = [&](const std::string& symbol) {
       return !symbol.starts_with(count_prefix) ||
              std::ranges::any_of(counts, [&](const bounded_dim& each) { return each.symbol.str() == symbol; });

@@ -320,13 +320,24 @@ void builder::need_equal(const dim& a, const dim& b, const std::string& what) {
   take_as_equal(knowledge_, dims_differ(what, a, b), origin_);
 }
 
+std::optional<dim> builder::larger_if_one(const dim& a, const dim& b) {
+  if (a == dim(1) || b == dim(1) || is_bounded(a) || is_bounded(b) || make_equal(a, b, facts())) return std::nullopt;
+  if (!equal_only_at_one(a, b)) return std::nullopt;
+  const dim least = dim::min(a, b), most = dim::max(a, b);
+  need_equal((least - dim(1)) * (most - least), 0, "dimensions " + a.str() + " and " + b.str() + " do not broadcast");
+  for (const dim* each : {&a, &b}) stretched_.emplace_back(*each, most);
+  return most;
+}
+
 std::vector<dim> builder::broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b) {
   const auto &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
   std::vector<dim> result = longer;
   for (std::size_t i = 0; i < shorter.size(); ++i) {
     dim& out = result[longer.size() - shorter.size() + i];
     if (out == shorter[i] || shorter[i] == dim(1)) continue;
-    if (!(out == dim(1))) {
+    if (auto larger = larger_if_one(out, shorter[i])) {
+      out = *larger;
+    } else if (!(out == dim(1))) {
       need_equal(out, shorter[i], "dimensions " + out.str() + " and " + shorter[i].str() + " do not broadcast");
       out = representative(out, shorter[i]);
     } else {
@@ -345,6 +356,14 @@ value builder::data_of(const dim& d) {
 }
 
 value builder::broadcast_to(value x, const std::vector<dim>& dims) {
+  if (x.type().dims == dims) return x;
+  // Dims that are 1 or equal to the result's: the index is always 0, or goes along.
+  for (std::size_t i = 0, rank = x.type().rank(); !stretched_.empty() && rank <= dims.size() && i < rank; ++i) {
+    const dim from = x.type().dims[i], to = dims[dims.size() - rank + i];
+    if (std::ranges::find(stretched_, std::pair(from, to)) == stretched_.end()) continue;
+    value index = binary(scalar_function::min, iota_like(element_type::i64, {to}, 0), data_of(from - dim(1)));
+    x = add(gather{static_cast<std::int64_t>(i)}, {x, index});
+  }
   if (x.type().dims == dims) return x;
   if (x.type().rank() > 0 || !module::constant(x)) return add(kiln::broadcast{dims}, {x});
   std::vector<value>& made = spread_scalars_[x];

@@ -53,7 +53,9 @@ class builder {
     known_[count] = {symbol};
   }
 
-  // Broadcasts by numpy's rule. Dimensions that are neither equal nor 1 are assumed to be equal (unify.hpp).
+  // Broadcasts by numpy's rule. Dimensions that are neither equal nor 1 are assumed to be equal (unify.hpp), unless
+  // they are equal for no size but one of them may be 1: then the larger one is the result, and a guard checks the
+  // sizes.
   std::vector<dim> broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b);
   // Ensures that the dimensions are equal, or assumes it from now on. Throws if they can never be equal.
   void need_equal(const dim& a, const dim& b, const std::string& what);
@@ -91,6 +93,8 @@ class builder {
   std::optional<known_fractions> fractions_of_value(value v) const;
   std::optional<known_fractions> fraction_result(const operation& op, const std::vector<value>& inputs,
                                                  const std::vector<shape>& shapes, const shape& output) const;
+  // The larger of two dims that can only broadcast where one of them is 1; nullopt for others.
+  std::optional<dim> larger_if_one(const dim& a, const dim& b);
   void relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to);
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);
   module& target_;
@@ -108,6 +112,8 @@ class builder {
   std::map<value, known_fractions> fractions_;  // of results that are not integers
   std::map<value, dim> uniform_;
   std::map<std::string, value> counts_;
+  // Dims that are 1 or equal to the second one, where one is broadcast to the other.
+  std::vector<std::pair<dim, dim>> stretched_;
 };
 
 }  // namespace kiln::onnx_import

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "aot/onnx/custom.hpp"
+#include "aot/onnx/empty_pasts.hpp"
 #include "aot/onnx/input_values.hpp"
 #include "aot/onnx/node_order.hpp"
 #include "aot/onnx/operator_versions.hpp"
@@ -145,6 +147,7 @@ void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
       if (is_open(i.type().tensor_type().shape().dim(k))) names.push_back(dimension_name(i, k));
   }
   state.dimensions = read_dim_params(names);
+  const std::set<std::string> growing = state.pasts_may_be_empty ? growing_dimensions(graph) : std::set<std::string>();
   for (const auto& [symbol, name] : state.dimensions.symbol_names) {
     for (std::string_view taken : {count_prefix, value_prefix})
       if (symbol.starts_with(taken))
@@ -152,6 +155,9 @@ void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
     const dim_spec* spec = spec_of(state, name, symbol);
     if (const auto* range = spec ? std::get_if<dim_range>(spec) : nullptr)
       state.known.facts.set_range(symbol, range->min, range->max);
+    if (spec || !growing.contains(name)) continue;
+    state.known.facts.set_range(symbol, 0, INT64_MAX);
+    state.has_empty_pasts = true;
   }
 }
 

@@ -61,6 +61,8 @@ struct import_state {
   text_lists texts = {};
   // Sequences and optionals, keyed by their placeholder (sequences.hpp).
   std::map<value, compound> compounds = {};
+  // Whether a dimension along which the graph appends to an input may be 0 (empty_pasts.hpp), and whether there is one.
+  bool pasts_may_be_empty = true, has_empty_pasts = false;
 };
 
 class scope {

@@ -82,7 +82,7 @@ void record_symbols(import_state& state) {
     auto least = state.known.facts.lower(dim::symbol(symbol)), most = state.known.facts.upper(dim::symbol(symbol));
     state.result.symbols[symbol] = range      ? *range
                                    : is_value ? dim_range{least.value_or(0), most.value_or(INT64_MAX), {}}
-                                              : dim_range{};
+                                              : dim_range{std::min<std::int64_t>(least.value_or(1), 1), INT64_MAX, {}};
     // The room of a cache of the last positions (ops/group_query_attention.cpp).
     if (auto window = state.result.metadata.find("cache_window:" + symbol); window != state.result.metadata.end())
       state.result.symbols[symbol].min =
@@ -161,10 +161,11 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// Each attempt to import consumes the parsed message. The import starts again in three cases. If two different symbols
+// Each attempt to import consumes the parsed message. The import starts again in four cases. If two different symbols
 // must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If values are
-// needed, the elements of small inputs become symbols. If a branch must be assumed, the next attempt assumes it
-// (branch_decisions.hpp). Tensors stay in the mapped file.
+// needed, the elements of small inputs become symbols. If a branch must be assumed, or the branches of an If merged,
+// the next attempt does so (branch_decisions.hpp). If all of that fails with pasts that may be empty, everything is
+// tried again with pasts of at least one element. Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   std::string detached = file ? detach_tensors(bytes) : std::string();
@@ -173,7 +174,7 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   branch_decisions branches;
   // The failure of the first attempt that had all the assumptions it asked for.
   std::exception_ptr first_failure;
-  bool values_as_symbols = false;
+  bool values_as_symbols = false, pasts_may_be_empty = true;
   constexpr int most_attempts = 256;
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
@@ -181,12 +182,14 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
+    state.pasts_may_be_empty = pasts_may_be_empty;
     state.branches = &branches;
     branches.begin();
     try {
       return import_once(std::move(model), what, state);
     } catch (const error& e) {
       if (attempt == most_attempts) throw;
+      if (branches.again()) continue;
       if (!branches.wanted()) {
         if (const auto* differ = dynamic_cast<const dims_differ*>(&e))
           if (auto solution = make_equal(differ->a(), differ->b(), state.known.facts);
@@ -201,7 +204,10 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         }
         if (!first_failure) first_failure = std::current_exception();
       }
-      if (!branches.next_attempt(equal)) std::rethrow_exception(first_failure);
+      if (branches.next_attempt(equal)) continue;
+      if (!state.has_empty_pasts) std::rethrow_exception(first_failure);
+      pasts_may_be_empty = values_as_symbols = false;
+      equal.clear(), branches = {}, first_failure = nullptr;
     }
   }
 }

@@ -60,6 +60,22 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
   return std::nullopt;
 }
 
+bool equal_only_at_one(const dim& a, const dim& b) try {
+  const auto symbols = (a + b).symbols();
+  bool one = false;
+  for (std::int64_t size :
+       {2, 3, 5, 8, 12, 16, 31, 64, 100, 128, 200, 224, 384, 500, 512, 640, 1000, 1024, 1500, 4096}) {
+    dim_bindings sizes;
+    for (const std::string& symbol : symbols) sizes[symbol] = size;
+    const std::int64_t x = a.substitute(sizes).value(), y = b.substitute(sizes).value();
+    if (x == y && x != 1) return false;
+    one |= (x == 1) != (y == 1);
+  }
+  return one;
+} catch (const error&) {  // a dim has no value for one of the sizes
+  return false;
+}
+
 void take_as_equal(dim_knowledge& known, const dims_differ& wanted, const std::string& who) {
   auto is_count = [](const dim& d) {
     return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(count_prefix); });

@@ -79,9 +79,8 @@ bool same_ranks(const std::vector<shape>& a, const std::vector<shape>& b) {
 // branches return different ranks, or one of them cannot be imported for the other's sizes, one branch is assumed
 // instead (branch_decisions.hpp).
 std::vector<value> import_if_on_sizes(node& n, ::onnx::GraphProto& yes, ::onnx::GraphProto& no,
-                                      const known_elements& condition) {
+                                      const known_elements& condition, int number) {
   branch_decisions& branches = *n.owner.state().branches;
-  const int number = branches.number();
   if (auto taken = branches.taken(number)) {
     n.b.need_equal(condition[0], *taken ? 1 : 0,
                    std::string("other sizes take the ") + (*taken ? "else" : "then") +
@@ -116,8 +115,10 @@ std::vector<value> import_if(node& n) {
   if (auto taken = n.b.constant_of(condition)) return inlined(n, taken->at_int(0) ? yes : no);
   auto known = n.b.known(condition);
   if (known && has_bounded_dims({element_type::i64, *known})) known.reset();
-  if (known) return import_if_on_sizes(n, yes, no, *known);
-  if (needs_bounded_dims(n, yes) || needs_bounded_dims(n, no)) {
+  branch_decisions& branches = *n.owner.state().branches;
+  const int number = branches.number();
+  if (known) return import_if_on_sizes(n, yes, no, *known, number);
+  if (branches.merges(number) || needs_bounded_dims(n, yes) || needs_bounded_dims(n, no)) {
     auto first = inlined(n, yes), second = inlined(n, no);
     return merged_branches(n, condition, first, second);
   }
@@ -130,8 +131,10 @@ std::vector<value> import_if(node& n) {
     throw value_needed("a branch fits certain sizes only, so its condition must be known at import");
   for (std::size_t i = 0; i < types[0].size(); ++i) {
     if (types[0][i] == types[1][i]) continue;
+    const bool depend_on_data = has_bounded_dims(types[0][i]) || has_bounded_dims(types[1][i]);
+    if (depend_on_data && n.owner.state().values_as_symbols) branches.merge(number);
     // Once the input elements that determine the condition are given, only one branch remains. So first ask for them.
-    if (!n.owner.state().values_as_symbols || &n.b.target() != &n.owner.state().result.main())
+    if (depend_on_data || !n.owner.state().values_as_symbols || &n.b.target() != &n.owner.state().result.main())
       throw value_needed("its branches give different shapes, " + types[0][i].str() + " and " + types[1][i].str());
     std::vector<std::vector<value>> results;
     for (const module* body : bodies) results.push_back(n.b.target().inline_module(*body, outer.values));

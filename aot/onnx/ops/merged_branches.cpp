@@ -60,8 +60,7 @@ class selection {
 }  // namespace
 
 bool needs_bounded_dims(node& n, const ::onnx::GraphProto& branch) {
-  if (&n.b.target() != &n.owner.state().result.main()) return false;
-  if (makes_bounded_dims(branch)) return true;
+  if (&n.b.target() == &n.owner.state().result.main() && makes_bounded_dims(branch)) return true;
   return std::ranges::any_of(outer_names(branch), [&](const std::string& name) {
     value outer = n.owner.find(name);
     return outer && has_bounded_dims(outer.type());

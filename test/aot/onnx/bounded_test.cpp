@@ -1,6 +1,8 @@
 // Results whose size depends on data: how a graph propagates their size, and which uses are refused.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "spirv/library/reference.hpp"
@@ -349,6 +351,55 @@ TEST(bounded_dims, a_slice_between_computed_places_in_a_loop) {
   const auto got =
       evaluate(p.main(), std::vector{floats({5}, {1, 2, 4, 8, 16}), integers({1, 2, -2}), integers({3, 2, 9})});
   EXPECT_EQ(got[0].to_doubles(), (std::vector<double>{6, 0, 24}));
+}
+
+// y = the sum, the maximum or the first row of x[start:end], as EmbeddingBag is exported: Ifs in an If in a Loop.
+TEST(bounded_dims, nested_branches_read_and_give_slices_between_computed_places) {
+  model_builder m;
+  m.input("x", float_type, {"5", "2"}).input("at", float_type, {"2"}).input("how", float_type, {"2"}).output("y");
+  m.integers("trips", {}, {1}), m.integers("zero", {1}, {0}), m.integers("one", {1}, {1});
+  m.floats("half", {}, {0.5f}), m.floats("state", {2}, {0, 0});
+  m.node("Identity", {"at"}, {"at_f"});
+  graph_builder::attribute(m.node("Cast", {"at_f"}, {"places"}), "to", std::int64_t{int64_type});
+  m.node("Greater", {"how", "half"}, {"flags"});
+  m.integers("two", {1}, {2});
+  m.node("Slice", {"places", "zero", "one"}, {"start"});
+  m.node("Slice", {"places", "one", "two"}, {"end"});
+  m.node("Slice", {"flags", "zero", "one"}, {"outer_flag"});
+  m.node("Slice", {"flags", "one", "two"}, {"inner_flag"});
+  auto& loop = m.node("Loop", {"trips", "", "state"}, {"last", "ys"});
+  graph_builder body(graph_builder::body(loop, "body"));
+  body.input("i", int64_type, {}).input("go", bool_type, {}).input("s", float_type, {"2"});
+  body.output("go_on", bool_type).output("s_out").output("row");
+  body.node("Identity", {"go"}, {"go_on"});
+  using filler = std::function<void(graph_builder&)>;
+  auto branch = [](graph_builder& graph, const char* flag, const char* to, const filler& yes, const filler& no) {
+    auto& made = graph.node("If", {flag}, {to});
+    graph_builder first(graph_builder::body(made, "then_branch")), second(graph_builder::body(made, "else_branch"));
+    yes(first), no(second);
+  };
+  branch(
+      body, "outer_flag", "rows",
+      [](graph_builder& g) { g.output("x0"), g.node("Slice", {"x", "zero", "one"}, {"x0"}); },
+      [&](graph_builder& g) {
+        g.output("some");
+        g.node("Slice", {"x", "start", "end"}, {"part"});
+        branch(
+            g, "inner_flag", "some", [](graph_builder& h) { h.output("same"), h.node("Identity", {"part"}, {"same"}); },
+            [](graph_builder& h) { h.output("twice"), h.node("Add", {"part", "part"}, {"twice"}); });
+      });
+  graph_builder::attribute(body.node("ReduceSum", {"rows", "zero"}, {"row"}), "keepdims", std::int64_t{0});
+  body.node("Add", {"s", "row"}, {"s_out"});
+  m.node("Squeeze", {"ys", "zero"}, {"y"});
+  const program p = m.import();
+  const literal x = floats({5, 2}, {1, 10, 2, 20, 3, 30, 4, 40, 5, 50});
+  auto y = [&](std::vector<float> at, std::vector<float> how) {
+    return run(p, {x, floats({2}, at), floats({2}, how)})[0].to_doubles();
+  };
+  EXPECT_EQ(y({1, 4}, {1, 0}), (std::vector<double>{1, 10}));
+  EXPECT_EQ(y({1, 4}, {0, 1}), (std::vector<double>{9, 90}));
+  EXPECT_EQ(y({1, 3}, {0, 0}), (std::vector<double>{10, 100}));
+  EXPECT_EQ(y({2, 2}, {0, 0}), (std::vector<double>{0, 0}));
 }
 
 TEST(bounded_dims, a_slice_of_known_length_at_a_computed_place) {

@@ -163,4 +163,53 @@ TEST(open_operators, a_scan_over_an_open_length) {
       {"t", "2"}, {{3, 2}, {1, 2}, {7, 2}});
 }
 
+// A mask [t, total] over the past and new keys: total is their number.
+TEST(open_operators, a_mask_has_the_length_of_all_keys_and_a_past_may_be_empty) {
+  model_builder m(23);
+  m.input("q", float_type, {"1", "2", "t", "4"}).input("mask", float_type, {"t", "total"});
+  m.input("past_k", float_type, {"1", "2", "p", "4"}).input("past_v", float_type, {"1", "2", "p", "4"});
+  m.output("y").output("k").output("v");
+  m.node("Attention", {"q", "q", "q", "mask", "past_k", "past_v"}, {"y", "k", "v"});
+  program p = m.import();
+  for (std::int64_t past : {0, 3}) {
+    const sizes kept{1, 2, past, 4};
+    auto results = run(p, {wave({1, 2, 2, 4}, 0.3), wave({2, past + 2}, 0.9), wave(kept, 0.5), wave(kept, 0.2)});
+    EXPECT_EQ(results[1].type(), (shape{element_type::f32, {1, 2, past + 2, 4}}));
+  }
+  EXPECT_THROW(run(p, {wave({1, 2, 2, 4}, 0.3), wave({2, 4}, 0.9), wave({1, 2, 3, 4}, 0.5), wave({1, 2, 3, 4}, 0.2)}),
+               error);
+}
+
+TEST(open_operators, a_past_that_is_joined_may_be_empty_but_other_dimensions_are_not) {
+  model_builder m;
+  m.input("past", float_type, {"b", "p", "2"}).input("x", float_type, {"b", "t", "2"}).output("y");
+  m.node("Relu", {"x"}, {"r"});
+  graph_builder::attribute(m.node("Concat", {"past", "r"}, {"y"}), "axis", std::int64_t{1});
+  program p = m.import();
+  EXPECT_EQ(p.symbols.at("p").min, 0);
+  EXPECT_EQ(p.symbols.at("t").min, 1);
+  EXPECT_EQ(run(p, {wave({1, 0, 2}, 1), wave({1, 3, 2}, 1)})[0].type(), (shape{element_type::f32, {1, 3, 2}}));
+}
+
+// Every fourth frame of a mask: one for short lengths, which broadcasts over all of them.
+TEST(open_operators, a_size_that_is_usually_one_broadcasts) {
+  model_builder m;
+  m.input("x", float_type, {"2", "n"}).output("y");
+  m.integers("zero", {1}, {0}), m.integers("far", {1}, {INT64_MAX}), m.integers("axis", {1}, {1});
+  m.integers("step", {1}, {4});
+  m.node("Slice", {"x", "zero", "far", "axis", "step"}, {"mask"});
+  m.node("Add", {"x", "mask"}, {"y"});
+  program p = m.import();
+  for (std::int64_t n : {1, 2, 4}) {
+    const literal x = wave({2, n}, 0.4);
+    const auto y = run(p, {x})[0].to_doubles(), from = x.to_doubles();
+    for (std::size_t row = 0; row < 2; ++row)
+      for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
+        const std::size_t first = row * static_cast<std::size_t>(n), at = first + k;
+        EXPECT_NEAR(y[at], from[at] + from[first], 1e-6);
+      }
+  }
+  EXPECT_THROW(run(p, {wave({2, 5}, 0.4)}), error);  // 5 and 2
+}
+
 }  // namespace
