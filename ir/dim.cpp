@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -259,14 +258,6 @@ std::set<std::string> dim::symbols() const {
       for (const dim& d : atom->operands) found.merge(d.symbols());
     }
   return found;
-}
-
-dim dim::replace(const std::map<std::string, dim>& replacements) const {
-  return replace_atoms(*this, [&](const dim_atom& atom) -> std::optional<dim> {
-    if (atom.is != dim_atom::kind::symbol) return std::nullopt;
-    auto found = replacements.find(atom.text);
-    return found == replacements.end() ? std::nullopt : std::optional(found->second);
-  });
 }
 
 dim dim::substitute(const dim_bindings& bindings) const {

@@ -37,4 +37,12 @@ dim replace_atoms(const dim& d, const std::function<std::optional<dim>(const dim
   return total;
 }
 
+dim dim::replace(const std::map<std::string, dim>& replacements) const {
+  return replace_atoms(*this, [&](const dim_atom& atom) -> std::optional<dim> {
+    if (atom.is != dim_atom::kind::symbol) return std::nullopt;
+    auto found = replacements.find(atom.text);
+    return found == replacements.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
 }  // namespace kiln
