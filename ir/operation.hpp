@@ -14,6 +14,7 @@
 // ir/enum_names.hpp), or a vector of int64_t, double, std::string or dim.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +61,16 @@ attribute_list attributes_of(const Op& op) {
   return list;
 }
 
+// Identifies T by a number: FNV-1a of its name. The libraries of a process that exchange operations agree on it, while
+// each of them may have its own copy of a variable.
+template <class T>
+constexpr std::uint64_t type_number() {
+  std::uint64_t number = 14695981039346656037u;
+  for (char c : std::string_view(__PRETTY_FUNCTION__))
+    number = (number ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return number;
+}
+
 class operation {
  public:
   operation() = default;
@@ -76,7 +87,7 @@ class operation {
 
   template <class Op>
   const Op* get_if() const {
-    return self_ && self_->tag() == &type_tag<Op> ? &static_cast<const model<Op>*>(self_.get())->op : nullptr;
+    return self_ && self_->tag() == type_tag<Op> ? &static_cast<const model<Op>*>(self_.get())->op : nullptr;
   }
   template <class Op>
   bool is() const {
@@ -90,11 +101,11 @@ class operation {
 
  private:
   template <class Op>
-  static constexpr char type_tag = 0;
+  static constexpr std::uint64_t type_tag = type_number<Op>();
   struct interface {
     virtual ~interface() = default;
-    // Identifies Op by one address per type. Comparing pointers is cheaper than dynamic_cast, which compares names.
-    virtual const void* tag() const = 0;
+    // Comparing numbers is cheaper than dynamic_cast, which compares names.
+    virtual std::uint64_t tag() const = 0;
     virtual std::string_view name() const = 0;
     virtual attribute_list attributes() const = 0;
     virtual std::vector<shape> infer(std::span<const shape>) const = 0;
@@ -103,7 +114,7 @@ class operation {
   template <class Op>
   struct model final : interface {
     explicit model(Op o) : op(std::move(o)) {}
-    const void* tag() const override { return &type_tag<Op>; }
+    std::uint64_t tag() const override { return type_tag<Op>; }
     std::string_view name() const override { return op.name(); }
     attribute_list attributes() const override { return attributes_of(op); }
     std::vector<shape> infer(std::span<const shape> inputs) const override { return op.infer(inputs); }
