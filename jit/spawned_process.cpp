@@ -65,7 +65,8 @@ spawned_process::spawned_process(const std::vector<std::string>& arguments, int 
 
 spawned_process::~spawned_process() {
   if (status_) return;
-  kill(-id_, SIGKILL);
+  // A fork may not have made its group yet (worker_host.cpp).
+  if (kill(-id_, SIGKILL) != 0) kill(id_, SIGKILL);
   wait(0);
 }
 

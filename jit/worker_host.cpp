@@ -191,8 +191,10 @@ std::optional<forked_host> fork_worker_host(const std::function<worker_function(
   std::fflush(nullptr);
   const pid_t host = fork();
   if (host < 0) return std::nullopt;
+  // A group of its own, because a terminal's signals are for the process that the user started. Both processes make it,
+  // so that it exists whichever runs first.
+  setpgid(host, host);
   if (host > 0) return forked_host{std::move(made->ours), host};
-  setpgid(0, 0);  // a terminal's signals are for the process that the user started
   for (int signal : {SIGPIPE, SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   // Descriptors 0 to 2 must stay occupied, because descriptors that arrive later would otherwise get their numbers. If
   // /dev/null cannot be opened, use a folder, to which every write fails.

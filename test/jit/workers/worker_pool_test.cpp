@@ -242,5 +242,21 @@ TEST_F(worker_pool_test, an_executable_that_is_no_host_is_an_error) {
 
 TEST_F(worker_pool_test, a_host_that_nobody_asked_anything_ends_too) { pool().start(); }
 
+// A short command may end before the host that it forked has run at all.
+TEST_F(worker_pool_test, a_fork_that_has_no_group_of_its_own_yet_ends_too) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    for (;;) pause();
+  spawned_process{child};
+}
+
+TEST_F(worker_pool_test, a_forked_host_has_a_group_of_its_own_at_once) {
+  const auto host = fork_worker_host([] { return worker_function(); });
+  ASSERT_TRUE(host);
+  EXPECT_EQ(getpgid(host->process), host->process);
+  spawned_process{host->process};
+}
+
 }  // namespace
 }  // namespace kiln::test
