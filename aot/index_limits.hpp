@@ -1,5 +1,5 @@
-// Finds tables that a model indexes with numbers which grow with its inputs, such as a table of positions. Outside of
-// the table ONNX has no answer, and a kernel gives some row, so whoever runs a language model must stop before.
+// Finds tables that a model indexes with numbers that grow with its inputs, such as a table of positions. ONNX does not
+// define an index outside of the table, and our kernels clamp it. A program that generates text must stop before that.
 #pragma once
 
 #include "ir/program.hpp"

@@ -218,7 +218,7 @@ std::vector<float> decoder::append(const id_rows& rows) {
     return logits;
   } catch (...) {
     now_.masks = masks;
-    if (uneven) now_.state = {}, now_.history.clear(), now_.past = 0;  // these were the first rows
+    if (uneven) now_.state = {}, now_.history.clear(), now_.past = 0;  // no other rows were there before
     throw;
   }
 }

@@ -102,7 +102,7 @@ class decoder {
   bool takes_one_by_one(std::size_t length) const;
   std::vector<float> run(const id_rows& rows, std::int64_t expected = 0);
   std::vector<float> run_padded(const id_rows& rows);
-  // Rows of one length, whose masks are there.
+  // Appends rows of equal length. Their masks are set already.
   std::vector<float> run_rows(const id_rows& rows);
   void start_step(const id_rows& rows, bool after_last);
 

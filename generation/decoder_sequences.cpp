@@ -1,4 +1,4 @@
-// What can be done with the sequences of a decoder apart from going on with them.
+// The functions of a decoder that exchange, copy, save, load and shorten its sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 namespace kiln {
 namespace {
 
-// Whether the length of a state is that of the sequences, or can be.
+// Returns true if a state with this many rows can belong to sequences of this length.
 bool can_be_shortened(const decoder_ports& ports) {
   return std::ranges::none_of(ports.states, [](const state_port& s) { return s.input && s.output && !s.written_once; });
 }
 
-// Constants are large and may lie in a file that has not been read yet, so the beginning of each stands for it.
+// Hashes only the beginning of each constant. Constants are large and may lie in a file that has not been read yet.
 void add_constants(field_hasher& hasher, const program& p) {
   constexpr std::size_t most = 4096;
   for (const instruction& i : p.main().instructions())
@@ -69,7 +69,7 @@ void decoder::rollback(std::int64_t count) {
   if (length > 0 && !can_be_shortened(last_->ports())) return run_again(std::move(history), std::move(masks));
   now_.history = std::move(history), now_.masks = std::move(masks), now_.past = length;
   if (length == 0) now_.state = {};
-  // The rows behind this length stay in the caches, and the next step writes over them.
+  // Cache rows beyond this length are not cleared. The next step overwrites them.
   for (auto& [key, tensor] : now_.state.tensors)
     if (tensor.rows) tensor.rows->used = length;
 }
@@ -118,7 +118,7 @@ std::vector<std::byte> decoder::save() {
   return write_sequences(last_->on(), now_, identity());
 }
 
-// The hash says that the bytes are what somebody saved, not that it was this Kiln.
+// An intact hash does not prove that Kiln wrote the bytes, so their contents are checked as well.
 void decoder::check_loaded(const sequence_batch& loaded) const {
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw error(error_kind::corrupted, fmt::format("saved sequences: {}; save them again", what));

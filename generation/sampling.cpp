@@ -24,7 +24,7 @@ void penalize(std::vector<float>& logits, std::span<const std::int64_t> before, 
   }
 }
 
-// Proportional to the probability.
+// Returns a weight that is proportional to the id's probability.
 double weight(const sampling_options& options, float logit, float best) {
   return std::exp((static_cast<double>(logit) - best) / options.temperature);
 }
@@ -36,7 +36,8 @@ double all_weights(const sampling_options& options, std::span<const float> logit
   return sum;
 }
 
-// The number of ids that remain of those sorted by falling probability. `all`: the sum of all weights.
+// Returns how many of the ids may be drawn. The weights are sorted, largest first; `all` is the sum over the whole
+// vocabulary.
 std::size_t kept(const sampling_options& options, std::span<const double> weights, double all) {
   if (options.method == sampling_method::top_k) return std::clamp<std::size_t>(options.top_k, 1, weights.size());
   double sum = 0;

@@ -1,4 +1,4 @@
-// One batch of sequences of a decoder: their ids and what these have left behind. A decoder works on one batch at a
+// One batch of sequences of a decoder: their ids, caches and other states. A decoder works on one batch at a
 // time; others wait in objects like this. Used by one thread at a time; the device of the decoder must outlive it.
 #pragma once
 

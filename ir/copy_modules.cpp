@@ -86,7 +86,7 @@ class module_copier {
     return outputs;
   }
 
-  // Shape rules refuse them; a kernel has only the shapes that were found when it was formed.
+  // Shape rules refuse negative sizes, but a kernel's shapes are not inferred again, so check them here.
   void refuse_negative_sizes(const instruction& i) const {
     for (const shape& type : i.outputs())
       for (const dim& d : type.dims) {

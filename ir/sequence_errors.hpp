@@ -1,4 +1,4 @@
-// The kinds of errors for what a caller asks of a language model and it cannot take. Their numbers follow that of
+// Kinds of errors for requests to a language model that it cannot serve. Their numbers follow that of
 // ir/invalid_shape.hpp. The sequences stay as they were, and the model stays usable.
 #pragma once
 

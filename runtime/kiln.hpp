@@ -60,7 +60,8 @@ constexpr unsigned bits_of(kiln_type type) {
   }
 }
 
-// What C++ calls a type; types that C++ lacks are read as their bytes.
+// Returns true if elements of this kiln_type are read as T. Types that C++ lacks, such as f16, are read as unsigned
+// integers of the same size.
 template <class T>
 constexpr bool holds(kiln_type type) {
   switch (type) {

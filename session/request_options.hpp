@@ -1,4 +1,4 @@
-// What the C interface asks for, as the options of a session.
+// Converts the options of the C interface to those of a session.
 #pragma once
 
 #include "runtime/model_source.hpp"

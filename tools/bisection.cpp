@@ -51,7 +51,8 @@ nlohmann::ordered_json bisect(const model_parts& model, const std::map<std::stri
       begin = first, end = last;
       return true;
     } catch (const error& e) {
-      // Such a part is not one that the model has; a cancelled search and a lost device end it.
+      // A part that cannot be compiled or run does not show the difference. A cancelled search or a lost device ends
+      // it.
       if (e.kind() == error_kind::io || e.kind() == error_kind::timed_out || e.kind() == error_kind::device_lost) throw;
       return false;
     }

@@ -55,7 +55,7 @@ std::vector<placed> place(const layered_graph& graph) {
       x = result[n].x + box_width + gap_x;
       if (wanted < 1e9) moved += result[n].x - wanted, ++pulled;
     }
-    // As far to the left of their predecessors as to the right.
+    // Centres the layer below the mean position of its predecessors.
     for (std::size_t n : row) result[n].x -= pulled > 0 ? moved / pulled : 0;
   }
   double least = 0;

@@ -23,7 +23,7 @@ bool has_open_dims(const module& fusion) {
                              [](const instruction& i) { return !std::ranges::all_of(i.outputs(), &shape::is_static); });
 }
 
-// The symbols of the rows must be symbols of the model.
+// Returns true if `d` depends on a size that is computed in floats, whose symbol only the kernel knows.
 bool has_computed_sizes(const dim& d) {
   return std::ranges::any_of(d.symbols(), [](const std::string& s) { return s.starts_with(computed_prefix); });
 }

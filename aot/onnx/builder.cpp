@@ -357,7 +357,7 @@ value builder::data_of(const dim& d) {
 
 value builder::broadcast_to(value x, const std::vector<dim>& dims) {
   if (x.type().dims == dims) return x;
-  // Dims that are 1 or equal to the result's: the index is always 0, or goes along.
+  // Every dim is 1 or equal to the result's. The index along it is 0 or that of the result.
   for (std::size_t i = 0, rank = x.type().rank(); !stretched_.empty() && rank <= dims.size() && i < rank; ++i) {
     const dim from = x.type().dims[i], to = dims[dims.size() - rank + i];
     if (std::ranges::find(stretched_, std::pair(from, to)) == stretched_.end()) continue;

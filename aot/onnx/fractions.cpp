@@ -45,13 +45,13 @@ std::optional<fraction> quotient(const fraction& a, const fraction& b, const dim
   return of_integers || is_exact(result) ? std::optional(result) : std::nullopt;
 }
 
-// The value in f32 of a size.
+// A size, converted to f32.
 real_number real_of(const dim& size) {
   if (size.is_static()) return {{{real_step::kind::number, 0, static_cast<float>(size.value())}}, {}};
   return {{{real_step::kind::size, 0, 0}}, {size}};
 }
 
-// Appends the steps of `b`, whose operands join those of `a`.
+// Appends the steps of `b` to those of `a`. Operands that both share are kept once, so the steps of `b` are renumbered.
 void append(real_number& a, const real_number& b) {
   for (real_step step : b.steps) {
     if (step.is == real_step::kind::size) {

@@ -83,7 +83,7 @@ void record_symbols(import_state& state) {
     state.result.symbols[symbol] = range      ? *range
                                    : is_value ? dim_range{least.value_or(0), most.value_or(INT64_MAX), {}}
                                               : dim_range{std::min<std::int64_t>(least.value_or(1), 1), INT64_MAX, {}};
-    // The room of a cache of the last positions (ops/group_query_attention.cpp).
+    // A sliding-window cache needs at least as many rows as its window (ops/group_query_attention.cpp).
     if (auto window = state.result.metadata.find("cache_window:" + symbol); window != state.result.metadata.end())
       state.result.symbols[symbol].min =
           std::max(state.result.symbols[symbol].min, std::int64_t{std::stoll(window->second)});

@@ -15,7 +15,7 @@ using ::onnx::NodeProto;
 
 constexpr std::int64_t most_constant_elements = 64;
 
-// What a node reads, also in its bodies; some of these names may be the bodies' own.
+// Returns the names that a node and its bodies read. Some of them may be defined inside a body.
 void collect_reads(const NodeProto& node, std::set<std::string>& names) {
   for (const std::string& input : node.input())
     if (!input.empty()) names.insert(input);
@@ -32,7 +32,7 @@ void collect_reads(const NodeProto& node, std::set<std::string>& names) {
 std::int64_t data_type_of(element_type type) {
   for (std::int64_t number = 1; number < 64; ++number) try {
       if (element_type_of(number, "") == type) return number;
-    } catch (const error&) {  // a number that stands for no type of ours
+    } catch (const error&) {  // an element type that Kiln does not know
     }
   throw error(error_kind::unsupported, "ONNX has no type '" + std::string(name(type)) + "'");
 }

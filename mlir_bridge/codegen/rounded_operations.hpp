@@ -1,4 +1,4 @@
-// Marks floating-point operations whose results are rounded one by one, as IEEE 754 says: they are neither fused to fma
+// Marks floating-point operations that must be rounded separately, as IEEE 754 says: they are neither fused to fma
 // nor, for divisions, replaced by products (set_math_flags in to_llvm.cpp). Internal to mlir_bridge.
 #pragma once
 

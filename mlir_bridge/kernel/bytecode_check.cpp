@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view magic = "ML\xefR";
 constexpr std::uint64_t format = 6;  // as kernel_bytecode.cpp writes
 
-// What the byte after an operation's name says.
+// Bits of the byte that follows an operation's name: which parts come next.
 enum operation_parts : std::uint8_t {
   has_attributes = 1,
   has_results = 2,
@@ -121,7 +121,7 @@ class operation_check {
     for (const use_order& order : orders_) check(order);
   }
 
-  // Of the next `values` values.
+  // Reads the use-list orders of the next `values` values.
   void read_use_orders(bytecode_cursor& from, std::uint64_t values) {
     const std::size_t first = uses_.size();
     const std::uint64_t ordered = values > 1 ? from.count("orders of uses") : values;
@@ -135,7 +135,7 @@ class operation_check {
     }
   }
 
-  // Every use has one place.
+  // The order must be a permutation: each use has exactly one place.
   void check(const use_order& order) const {
     const std::uint64_t uses = uses_[order.value];
     std::vector<std::uint64_t> places = order.places;

@@ -1,4 +1,4 @@
-// Reads numbers, texts and sections of MLIR's bytecode (mlir/Bytecode/Encoding.h) from bytes that nobody vouches for.
+// Reads numbers, texts and sections of MLIR's bytecode (mlir/Bytecode/Encoding.h) from untrusted bytes.
 // Every read is bounded; what does not fit throws error{corrupted}. Refers to the caller's bytes. Internal to
 // bytecode_check.cpp and bytecode_tables.cpp.
 #pragma once

@@ -48,7 +48,7 @@ constexpr std::int64_t open_dimension = std::numeric_limits<std::int64_t>::min()
 
 std::size_t bytes_of(std::uint16_t bits) { return (bits + 7u) / 8; }
 
-// A number of so many bits: one byte up to 8 bits, else a signed number whose bits are those of the number.
+// An integer of `bits` bits. Up to 8 bits it is one byte; wider ones are zigzag-encoded numbers.
 void read_bits(bytecode_cursor& from, std::uint16_t bits) {
   const std::uint64_t value = bits <= 8 ? from.byte() : static_cast<std::uint64_t>(from.signed_number());
   if (bits < 64 && value >> bits != 0) refuse_bytecode("a number has more than " + std::to_string(bits) + " bits");
@@ -145,7 +145,7 @@ void entry_table::read_dictionary(entry& e, bytecode_cursor& from, int depth) {
   if (std::ranges::adjacent_find(names) != names.end()) refuse_bytecode("two attributes have the same name");
 }
 
-// A constant: one element, which stands for all.
+// A splat constant: one element, repeated for the whole tensor.
 void entry_table::read_splat(entry& e, bytecode_cursor& from, int depth) {
   e.is = kind::splat;
   const entry& type = type_of(e, from, depth);

@@ -52,9 +52,10 @@ value appended(node& n, value past, value fresh, const places& at) {
   return b.where(b.with_dims(written, {batch, 1, keys, 1}), rows, b.scalar(rows.type().type, 0));
 }
 
-// A cache of the last positions only (sliding_window_cache=1), as onnxruntime's documentation of the operator defines
-// it. With room for C rows and a window of W, the rows [0, L) hold the last L positions of the T so far: L = T - G *
-// ceil(max(T - C, 0) / G), where G = C - W + 1.
+// A sliding-window cache (sliding_window_cache=1), as onnxruntime's documentation of the operator defines it. The cache
+// has C rows, the window W. After T positions, the first L rows hold the last L positions. When the cache is full, G =
+// C
+// - W + 1 old positions are dropped at once, so L = T - G * ceil(max(T - C, 0) / G).
 struct sliding_cache {
   value both;       // [B, G, C + S, H]: the rows of the cache, then the new ones
   value position;   // i64[B, C + S]: of these rows; very large for those that hold none

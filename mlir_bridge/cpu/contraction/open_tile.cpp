@@ -12,7 +12,7 @@ tile_shape open_tile(const kernel_emitter& e, element_type accumulation) {
 }
 
 tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns) {
-  // Rows are many, and tiles of about this many rows leave few of them over.
+  // The number of rows is open. With many rows, tiles chosen for this number leave few rows over.
   constexpr std::int64_t usual_rows = 24;
   return choose_tile(e, usual_rows, columns, accumulation, 0);
 }

@@ -71,8 +71,8 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 }  // namespace
 
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target) {
-  // A cluster must be within one GPC of 16, sometimes 18, compute units. Larger clusters do not fill a GPC: on an H100,
-  // 32 clusters of 4 take as long as two rounds.
+  // All blocks of a cluster run on one GPC, which has 16 or 18 compute units, so clusters of 4 leave some units idle.
+  // On an H100, 32 clusters of 4 need two rounds.
   const std::int64_t units = tile.cluster() > 2 ? target.gpu.compute_units / 8 * 7 : target.gpu.compute_units;
   return std::max<std::int64_t>(1, units / tile.cluster());
 }

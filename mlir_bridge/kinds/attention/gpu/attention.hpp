@@ -70,8 +70,8 @@ struct attention_problem {
   bool ends_early() const { return op.causal || limit; }
   // One more than the last key that a row sees; at most `keys`, and 0 or less if it sees none.
   Value end_of_row(code_builder& code, const place& p, Value row) const;
-  // The same, for a query head and a query of it.
-  Value end_of_query(code_builder& code, const place& p, Value head, Value query) const;
+  // The same for query `query_number` of head `head`.
+  Value end_of_query(code_builder& code, const place& p, Value head, Value query_number) const;
   // The smallest and the largest end of the rows [first, first + count), at least 0. All lanes of a wave must call it.
   std::array<Value, 2> ends_of_rows(workgroup& group, const place& p, Value first, std::int64_t count) const;
 
