@@ -12,8 +12,6 @@ using namespace nb::literals;
 namespace kiln::python {
 namespace {
 
-const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
 // Runs a call of the C interface without the interpreter's lock.
 template <class F>
 void unlocked(F&& call) {
@@ -111,15 +109,7 @@ void sequences::close() {
 
 decoder::decoder(session_choice choice, std::int64_t context, nb::object progress, nb::object warn)
     : choice_(std::move(choice)), callbacks_(std::move(progress), std::move(warn)) {
-  kiln_open_options options{};
-  options.size = sizeof options;
-  options.device = choice_.device.c_str();
-  options.threads = choice_.threads;
-  options.trusted_keys = text_or_null(choice_.trusted_keys);
-  options.allow_unsigned = choice_.allow_unsigned;
-  options.cache_folder = text_or_null(choice_.cache_folder);
-  options.no_cache = choice_.no_cache;
-  options.only_cached = choice_.only_cached;
+  kiln_open_options options = choice_.common_options();
   callbacks_.install(options);
   kiln_decoder* opened = nullptr;
   unlocked([&] { return kiln_decoder_open(choice_.path.c_str(), &options, context, &opened); });

@@ -54,21 +54,26 @@ place place_of(const std::vector<tensor_view>& inputs, const std::vector<describ
 
 }  // namespace
 
+kiln_open_options session_choice::common_options() const {
+  kiln_open_options options{};
+  options.size = sizeof options;
+  options.device = device.c_str();
+  options.threads = threads;
+  options.trusted_keys = text_or_null(trusted_keys);
+  options.allow_unsigned = allow_unsigned;
+  options.cache_folder = text_or_null(cache_folder);
+  options.no_cache = no_cache;
+  options.only_cached = only_cached;
+  return options;
+}
+
 session::session(session_choice choice, nb::object progress, nb::object warn)
     : choice_(std::move(choice)),
       described_(describe(choice_.path)),
       callbacks_(std::move(progress), std::move(warn)),
       arrays_(nb::module_::import_("kiln.arrays")),
       pool_(choice_.most_programs) {
-  kiln_open_options options{};
-  options.size = sizeof options;
-  options.device = choice_.device.c_str();
-  options.threads = choice_.threads;
-  options.trusted_keys = text_or_null(choice_.trusted_keys);
-  options.allow_unsigned = choice_.allow_unsigned;
-  options.cache_folder = text_or_null(choice_.cache_folder);
-  options.no_cache = choice_.no_cache;
-  options.only_cached = choice_.only_cached;
+  kiln_open_options options = choice_.common_options();
   options.most_programs = choice_.most_programs;
   options.tuning = static_cast<kiln_tuning>(choice_.tuning);
   options.tuning_seconds = choice_.tuning_seconds;

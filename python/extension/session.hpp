@@ -25,6 +25,9 @@ struct session_choice {
   std::string cache_folder, trusted_keys;
   bool no_cache = false, only_cached = false, allow_unsigned = false;
   std::size_t most_programs = 8;
+
+  // The options that sessions and decoders share. They refer to the texts of this object.
+  kiln_open_options common_options() const;
 };
 
 class session {
