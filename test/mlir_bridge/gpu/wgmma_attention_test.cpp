@@ -101,6 +101,32 @@ TEST(wgmma_attention, narrow_heads_have_longer_blocks_of_keys) {
             512);
 }
 
+// Depth 256 needs more registers than a producer warpgroup leaves, and code that is compiled to be linked cannot move
+// them.
+TEST(wgmma_attention, a_consumer_copies_where_heads_are_deep) {
+  const attention_case deep{{1, 16, 2048, 256}, {1, 16, 2048, 256}, {.scale = 0.0625}};
+  auto [kernel, ptx] = finalize_for(deep);
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n80k16.f32.f16.f16"));
+  EXPECT_THAT(ptx, Not(HasSubstr("setmaxnreg")));
+  EXPECT_EQ(kernel.launches[0].block, 256);
+  for (const char* call : instructions_that_call) EXPECT_THAT(ptx, Not(HasSubstr(call)));
+  EXPECT_EQ(finalize_for(deep, "sm_90", {{"producer", 1}}).kernel.launches[0].block, 384);
+}
+
+TEST(wgmma_attention, few_rows_share_keys_between_workgroups) {
+  const attention_case long_past{{1, 16, 256, 64}, {1, 16, 8192, 64}};
+  auto [kernel, ptx] = finalize_for(long_past);
+  EXPECT_THAT(ptx, HasSubstr(warpgroups));
+  const launch& l = kernel.launches.back();
+  EXPECT_EQ(l.grid, 2 * 4);
+  EXPECT_EQ(l.grid_y, 16);
+  EXPECT_EQ(l.block, 256);
+  EXPECT_EQ(finalize_for(long_past, "sm_90", {{"key_parts", 1}, {"wgmma", 1}}).kernel.launches[0].grid, 2);
+  // Rows of a head of keys are those of four heads, whose tiles would meet in the middle of one.
+  const attention_case grouped{{1, 16, 200, 64}, {1, 4, 8192, 64}};
+  EXPECT_EQ(finalize_for(grouped, "sm_90", {{"wgmma", 1}, {"key_parts", 4}}).kernel.launches[0].grid, 2);
+}
+
 TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
   attention op{.scale = 0.125, .causal = true};
   op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;

@@ -13,22 +13,40 @@ namespace {
 constexpr std::int64_t most_grid = 65535;
 // Registers of a consumer thread besides sums and weights.
 constexpr std::int64_t state_registers = 40;
+// Blocks of keys of a part, at least: joining parts costs as much as some blocks.
+constexpr std::int64_t least_blocks = 4;
+
+// Parts of the keys, so that few rows keep all compute units busy at once. Tiles of rows must not share a tile of
+// split_keys, whose rows are those of all heads that share keys.
+std::int64_t choose_key_parts(const kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile,
+                              const kernel_configuration& configuration, std::int64_t workgroups) {
+  if (p.share > 1 && p.n.queries % tile.rows() != 0) return 1;
+  const std::int64_t blocks = ceil_div(p.n.keys, tile.keys);
+  std::int64_t parts = std::min(e.target.gpu.compute_units / workgroups, blocks / least_blocks);
+  parts = std::clamp<std::int64_t>(choose(configuration, "key_parts", parts), 1, blocks);
+  // Every part has a block, unless a mask hides it.
+  return ceil_div(blocks, ceil_div(blocks, parts));
+}
 
 std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p,
                                                 const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
   if (wanted == 0) return std::nullopt;
-  // These block sizes need at most 168 registers per thread. Drivers that compile PTX to be linked do not move
-  // registers from the producer warpgroup to the consumers, and if registers spill, ptxas inserts a wait after every
-  // warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128. Depth 256 needs that.
+  // With a producer, these block sizes need at most 168 registers per thread. Drivers that compile PTX to be linked do
+  // not move registers from the producer warpgroup to the consumers, and if registers spill, ptxas inserts a wait after
+  // every warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128. Depth 256 needs more
+  // registers than 168.
   wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : p.n.depth == 128 ? 96 : 80};
   tile.consumers = choose(configuration, "consumers", tile.consumers);
   tile.keys = choose(configuration, "keys", tile.keys);
-  // With few workgroups most of the GPU is idle, so use smaller ones.
-  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch;
-  if (wanted < 0 && workgroups * 4 < e.target.gpu.compute_units) return std::nullopt;
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
     return std::nullopt;
+  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch;
+  tile.key_parts = choose_key_parts(e, p, tile, configuration, workgroups);
+  // With few workgroups most of the GPU is idle, so use smaller ones.
+  if (wanted < 0 && workgroups * tile.key_parts * 4 < e.target.gpu.compute_units) return std::nullopt;
+  // The producer gives its registers away, so it cannot join parts.
+  tile.producer = tile.key_parts == 1 && choose(configuration, "producer", p.n.depth < 256) != 0;
   // Registers for the sums of scores and of the result, and for 16-bit weights.
   if (tile.keys / 2 + tile.depth / 2 + tile.keys / 4 + (tile.consumers == 2 ? state_registers : state_registers / 2) >
       tile.consumer_registers())
@@ -84,15 +102,17 @@ std::optional<wgmma_attention_operands> find_operands(const kernel_emitter& e, c
 // Estimates the cycles until the last workgroup has finished. The cost per query and key was measured with depths 64
 // and 128, 16 heads and 4096 positions on an H200 (bench/gpu/attention.py).
 double cost(const kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile) {
-  constexpr double products = 744, of_weight = 0.163, of_block = 250, of_workgroup = 4000;
-  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch,
+  constexpr double products = 744, of_weight = 0.163, of_block = 250, of_workgroup = 4000, of_join = 4000;
+  const std::int64_t workgroups = ceil_div(p.n.queries, tile.rows()) * p.n.heads * p.n.batch * tile.key_parts,
                      rounds = ceil_div(workgroups, e.target.gpu.compute_units);
-  const auto blocks = static_cast<double>(ceil_div(p.n.keys, tile.keys)) * (p.ends_early() ? 0.5 : 1);
+  const auto blocks =
+      static_cast<double>(ceil_div(ceil_div(p.n.keys, tile.keys), tile.key_parts)) * (p.ends_early() ? 0.5 : 1);
   const double pairs = static_cast<double>(tile.rows() * tile.keys),
-               waiting = (tile.turns ? 1 : 1.05) * (1 + 0.04 / static_cast<double>(tile.stages - 1));
+               waiting = (tile.turns ? 1 : 1.05) * (tile.producer ? 1 : 1.08) *
+                         (1 + 0.04 / static_cast<double>(tile.stages - 1));
   return static_cast<double>(rounds) *
          (blocks * (pairs * (static_cast<double>(2 * tile.depth) / products + of_weight) * waiting + of_block) +
-          of_workgroup);
+          of_workgroup + (tile.key_parts > 1 ? of_join : 0));
 }
 
 }  // namespace
@@ -104,9 +124,13 @@ std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_
                                     {"consumers", {2, 3}},
                                     {"keys", {64, 80, 96, 112, 128, 160, 176, 192}},
                                     {"stages", {2, 3, 4}},
-                                    {"turns", {0, 1}}};
+                                    {"turns", {0, 1}},
+                                    {"producer", {0, 1}},
+                                    {"key_parts", {1, 2, 4, 8}}};
   for (const kernel_configuration& configuration : combinations(choices))
-    if (auto tile = choose_tile(e, p, configuration)) result.push_back({configuration, cost(e, p, *tile)});
+    if (auto tile = choose_tile(e, p, configuration); tile && tile->producer == (configuration.at("producer") != 0) &&
+                                                      tile->key_parts == configuration.at("key_parts"))
+      result.push_back({configuration, cost(e, p, *tile)});
   return result;
 }
 

@@ -1,6 +1,7 @@
-// attention on sm_90a: one warpgroup copies keys and values to a ring in shared memory, the others each have 64 rows of
-// queries of one head; scores, weights and results stay in registers. After Shah et al., "FlashAttention-3": while a
-// block's scores are multiplied, the block before it still meets its values. Internal to mlir_bridge/gpu.
+// attention on sm_90a: one warpgroup, or a thread of the last one, copies keys and values to a ring in shared memory,
+// the others each have 64 rows of queries of one head; scores, weights and results stay in registers. After Shah et
+// al., "FlashAttention-3": while a block's scores are multiplied, the block before it still meets its values. Internal
+// to mlir_bridge/gpu.
 #pragma once
 
 #include <array>
@@ -16,21 +17,25 @@ struct wgmma_attention_tile {
   std::int64_t keys = 128;     // of a block, a multiple of 16
   std::int64_t stages = 2;     // blocks of keys, and of values, in shared memory
   bool turns = true;  // consumers begin their products in turn, so that one multiplies while another is at its softmax
-  bool bounded = false;  // waits end with an error (for trying a kernel)
+  // A warpgroup of its own copies keys and values. Otherwise a thread of the last consumer does, which leaves more
+  // registers to each thread.
+  bool producer = true;
+  std::int64_t key_parts = 1;  // workgroups that share the keys of some rows (split_keys.hpp); without a producer
+  bool bounded = false;        // waits end with an error (for trying a kernel)
 
   static constexpr std::int64_t group_rows = 64, group_threads = 128,
                                 column_bytes = 128;  // of a warpgroup; of a row in shared memory: 64 elements
   std::int64_t rows() const { return consumers * group_rows; }
-  std::int64_t threads() const { return (consumers + 1) * group_threads; }
+  std::int64_t threads() const { return (consumers + (producer ? 1 : 0)) * group_threads; }
   std::int64_t columns() const { return depth / 64; }
   std::int64_t query_bytes() const { return group_rows * depth * 2; }  // of a consumer
   std::int64_t block_bytes() const { return keys * depth * 2; }
   std::int64_t shared_bytes() const {
-    return consumers * query_bytes() + 2 * stages * block_bytes() + 8 * (1 + 4 * stages);
+    return consumers * query_bytes() + 2 * stages * block_bytes() + 8 * (1 + 4 * stages) + (key_parts > 1 ? 16 : 0);
   }
   // 65536 registers for all; a multiple of 8 each.
   std::int64_t producer_registers() const { return consumers == 2 ? 24 : 32; }
-  std::int64_t consumer_registers() const { return consumers == 2 ? 240 : 160; }
+  std::int64_t consumer_registers() const { return consumers == 2 ? producer ? 240 : 255 : 160; }
 };
 
 // Queries, keys and values in memory, as the copy engine sees them. They may be some of the heads of a tensor.
@@ -45,8 +50,8 @@ struct wgmma_attention_operands {
 };
 
 // False where the target, the type, the layout or the size are others: the caller does it with other instructions. The
-// configuration's "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages", "turns" and "bounded"
-// overrule the choice.
+// configuration's "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages", "turns", "producer",
+// "key_parts" and "bounded" overrule the choice.
 bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
 // What a tuner may vary of it; empty where it is always false.
 std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_problem& problem);

@@ -33,12 +33,14 @@ class attention_writer {
         t_(tile),
         hopper_(e.code, tile.bounded),
         tiles_(ceil_div(problem.n.queries, tile.rows())),
+        split_(tile.key_parts > 1 ? std::make_optional<split_keys>(e, problem, tile.key_parts, tile.rows())
+                                  : std::nullopt),
         // With a causal mask, the query tiles of all heads with the most work start first. Otherwise neighbouring
         // workgroups share keys.
-        group_(
-            e, "attention",
-            p_.ends_early() ? std::array{p_.n.heads, tiles_, p_.n.batch} : std::array{tiles_, p_.n.heads, p_.n.batch},
-            tile.threads()),
+        group_(e, "attention",
+               p_.ends_early() ? std::array{p_.n.heads, tiles_ * tile.key_parts, p_.n.batch}
+                               : std::array{tiles_ * tile.key_parts, p_.n.heads, p_.n.batch},
+               tile.threads()),
         rows_(e, hopper_, group_, problem, tile) {}
 
   void write() {
@@ -58,8 +60,13 @@ class attention_writer {
     head_ = hopper_.narrow(group_.block(p_.ends_early() ? 0 : 1));
     batch_ = hopper_.narrow(group_.block(2));
     Value number = hopper_.narrow(group_.block(p_.ends_early() ? 1 : 0));
-    first_row_ = code_.mul(p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number, t_.rows());
+    if (split_) part_ = code_.rem(number, t_.key_parts), number = code_.div(number, t_.key_parts);
+    tile_ = p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number;
+    first_row_ = code_.mul(tile_, t_.rows());
+    Value joined = split_ ? group_.lds(16, 16) : Value();
     count_blocks();
+    first_block_ = hopper_.number(0);
+    if (split_) take_part();
 
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       hopper_.initialize_barrier(barriers_, 1);
@@ -73,16 +80,27 @@ class attention_writer {
     });
     group_.barrier();
     Value warpgroup = hopper_.uniform(code_.div(thread_, wgmma_attention_tile::group_threads));
-    code_.branch(
-        code_.equal(warpgroup, hopper_.number(t_.consumers)),
-        [&] {
-          produce();
-          return values();
-        },
-        [&] {
-          consume(warpgroup);
-          return values();
-        });
+    if (t_.producer) {
+      code_.branch(
+          code_.equal(warpgroup, hopper_.number(t_.consumers)),
+          [&] {
+            produce();
+            return values();
+          },
+          [&] {
+            consume(warpgroup);
+            return values();
+          });
+    } else {
+      consume(warpgroup);
+    }
+    if (split_) {
+      const Value share = code_.rem(head_, p_.share), key_head = code_.to_index(code_.div(head_, p_.share));
+      Value first = code_.add(code_.mul(share, p_.n.queries), first_row_);
+      Value tile = p_.share == 1 ? tile_ : code_.add(code_.mul(share, tiles_), tile_);
+      split_->join(group_, {code_.to_index(batch_), key_head, code_.to_index(part_), code_.to_index(first)},
+                   code_.to_index(tile), joined);
+    }
     group_.close();
   }
 
@@ -131,6 +149,17 @@ class attention_writer {
     blocks_ = code_.max(code_.div(code_.add(end_of(last_row), t_.keys - 1), t_.keys), 1);
     whole_ = code_.div(end_of(first_row_), t_.keys);
   }
+  // Of the blocks of all keys, those of this part: at least one, which may be one that no row sees.
+  void take_part() {
+    Value of_part = code_.div(code_.add(blocks_, t_.key_parts - 1), t_.key_parts);
+    first_block_ = code_.mul(part_, of_part);
+    blocks_ = code_.max(code_.min(of_part, code_.sub(blocks_, first_block_)), 1);
+    whole_ = code_.min(code_.max(code_.sub(whole_, first_block_), 0), blocks_);
+  }
+  // The key that block i begins with: later blocks have earlier keys.
+  Value first_key_of(Value i) {
+    return code_.mul(code_.add(first_block_, code_.sub(code_.sub(blocks_, 1), i)), t_.keys);
+  }
   bool masks() const { return p_.ends_early() || p_.n.keys % t_.keys != 0; }
   // Returns true if blocks after the first processed one may need the mask.
   bool masks_many() const {
@@ -146,30 +175,58 @@ class attention_writer {
                        values{hopper_.number(column * 64), position, head, batch_}, barrier, std::nullopt, {});
   }
 
+  void copy_queries() {
+    for (Value map : {query_map_, key_map_, value_map_}) hopper_.prefetch_map(map);
+    hopper_.arrive_expecting(barriers_, t_.consumers * t_.query_bytes());
+    for (std::int64_t c = 0; c < t_.consumers; ++c)
+      copy(code_.add(queries_, c * t_.query_bytes()), query_map_,
+           code_.add(first_row_, c * wgmma_attention_tile::group_rows), code_.add(head_, o_.query.first_head),
+           barriers_, wgmma_attention_tile::group_rows);
+  }
+
+  // Copies block i when all consumers are done with the block that has its place.
+  void copy_block(ring r, Value i) {
+    Value stage = stage_of(i), first_key = first_key_of(i);
+    // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
+    hopper_.wait(empty(r, stage), code_.sub(hopper_.number(1), parity_of(i)));
+    hopper_.arrive_expecting(full(r, stage), t_.block_bytes());
+    const bool keys = r == ring::keys;
+    copy(memory(r, stage), keys ? key_map_ : value_map_, first_key,
+         code_.add(code_.div(head_, p_.share), keys ? o_.key.first_head : o_.value_.first_head), full(r, stage),
+         t_.keys);
+  }
+
   void produce() {
     hopper_.set_register_limit(t_.producer_registers(), false);
     code_.when(code_.equal(thread_, hopper_.number(t_.consumers * wgmma_attention_tile::group_threads)), [&] {
-      for (Value map : {query_map_, key_map_, value_map_}) hopper_.prefetch_map(map);
-      hopper_.arrive_expecting(barriers_, t_.consumers * t_.query_bytes());
-      for (std::int64_t c = 0; c < t_.consumers; ++c)
-        copy(code_.add(queries_, c * t_.query_bytes()), query_map_,
-             code_.add(first_row_, c * wgmma_attention_tile::group_rows), code_.add(head_, o_.query.first_head),
-             barriers_, wgmma_attention_tile::group_rows);
-      Value key_head = code_.div(head_, p_.share);
+      copy_queries();
       each_block(hopper_.number(0), blocks_, {}, [&](Value i, std::span<const Value>) {
-        Value stage = stage_of(i), first_key = code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys);
-        // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
-        Value parity = code_.sub(hopper_.number(1), parity_of(i));
-        for (ring r : {ring::keys, ring::values}) {
-          hopper_.wait(empty(r, stage), parity);
-          hopper_.arrive_expecting(full(r, stage), t_.block_bytes());
-          const bool keys = r == ring::keys;
-          copy(memory(r, stage), keys ? key_map_ : value_map_, first_key,
-               code_.add(key_head, keys ? o_.key.first_head : o_.value_.first_head), full(r, stage), t_.keys);
-        }
+        for (ring r : {ring::keys, ring::values}) copy_block(r, i);
         return values();
       });
     });
+  }
+
+  // Without a producer: the thread that copies is the first one of the last consumer, which takes its turn last, so the
+  // others are done with a block when it is.
+  void when_copying(Value block, const std::function<void()>& then) {
+    Value first = hopper_.number((t_.consumers - 1) * wgmma_attention_tile::group_threads);
+    code_.when(code_.make<mlir::arith::AndIOp>(code_.equal(thread_, first), code_.less(block, blocks_)), then);
+  }
+  void begin_copying() {
+    when_copying(hopper_.number(0), [&] {
+      copy_queries();
+      each_block(hopper_.number(0), code_.min(blocks_, t_.stages), {}, [&](Value i, std::span<const Value>) {
+        for (ring r : {ring::keys, ring::values}) copy_block(r, i);
+        return values();
+      });
+    });
+  }
+  // Copies the block that takes the place of block i.
+  void replace(ring r, Value i) {
+    if (t_.producer) return;
+    Value next = code_.add(i, t_.stages);
+    when_copying(next, [&] { copy_block(r, next); });
   }
 
   values each_block(Value from, Value to, values carried, const code_builder::loop_body& body) {
@@ -186,8 +243,7 @@ class attention_writer {
 
   // Returns how many columns of block i, counted from this thread's first one, each of its rows sees.
   std::array<Value, 2> limits(Value i) {
-    Value first =
-        code_.add(code_.mul(code_.sub(code_.sub(blocks_, 1), i), t_.keys), code_.mul(code_.rem(in_group_, 4), 2));
+    Value first = code_.add(first_key_of(i), code_.mul(code_.rem(in_group_, 4), 2));
     return {code_.sub(ends_[0], first), code_.sub(ends_[1], first)};
   }
 
@@ -230,15 +286,18 @@ class attention_writer {
     scores = rows_.finish_scores(scores);
     auto factors = rows_.soften(scores, now.softmax, masked ? limits(i) : std::array<Value, 2>{});
     rows_.arrive_after(now.softmax, empty(ring::keys, stage_of(i)), in_group_);
+    replace(ring::keys, i);
     now.result = hopper_.finish(result);
     release(ring::values, before);
+    replace(ring::values, before);
     rows_.scale(now.result, factors);
     now.weights = rows_.pack(scores);
     return now;
   }
 
   void consume(Value warpgroup) {
-    hopper_.set_register_limit(t_.consumer_registers(), true);
+    if (t_.producer) hopper_.set_register_limit(t_.consumer_registers(), true);
+    else begin_copying();
     in_group_ = code_.rem(thread_, wgmma_attention_tile::group_threads);
     warpgroup_ = warpgroup;
     next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0),
@@ -256,6 +315,7 @@ class attention_writer {
     await(ring::keys, zero);
     values scores = hopper_.finish(rows_.begin_scores(own_queries_, memory(ring::keys, zero)));
     release(ring::keys, zero);
+    replace(ring::keys, zero);
     rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{});
     now.weights = rows_.pack(scores);
 
@@ -277,7 +337,13 @@ class attention_writer {
     await(ring::values, last);
     now.result = hopper_.finish(rows_.begin_result(now.weights, memory(ring::values, stage_of(last)), now.result));
     Value of_group = code_.add(code_.mul(code_.rem(head_, p_.share), p_.n.queries), row_);
-    rows_.write(place(), row_, of_group, now.result, now.softmax);
+    if (split_) {
+      rows_.write_part(
+          *split_, {code_.to_index(batch_), code_.to_index(code_.div(head_, p_.share)), code_.to_index(part_), nullptr},
+          row_, of_group, now.result, now.softmax);
+    } else {
+      rows_.write(place(), row_, of_group, now.result, now.softmax);
+    }
   }
 
   attention_problem::place place() {
@@ -291,10 +357,11 @@ class attention_writer {
   const wgmma_attention_tile& t_;
   hopper_code hopper_;
   std::int64_t tiles_;
+  std::optional<split_keys> split_;
   workgroup group_;
   wgmma_rows rows_;
   Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
-  Value thread_, head_, batch_, first_row_, blocks_, whole_;
+  Value thread_, head_, batch_, part_, tile_, first_row_, first_block_, blocks_, whole_;
   Value warpgroup_, next_group_, in_group_, own_queries_, row_;
   std::array<Value, 2> ends_;  // how many keys the two rows of this thread see
 };

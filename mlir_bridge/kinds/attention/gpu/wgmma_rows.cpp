@@ -207,8 +207,7 @@ void wgmma_rows::write(const attention_problem::place& place, Value row, Value r
   // Columns that a thread stores: 16 bytes of 16-bit elements.
   constexpr std::int64_t columns = 8;
   for (std::size_t half = 0; half < 2; ++half) {
-    Value sum = state.sum[half];
-    for (std::int64_t mask : {1, 2}) sum = code_.make<arith::AddFOp>(sum, group_.shuffle_xor(sum, mask));
+    Value sum = whole_sum(state.sum[half]);
     Value inverse = call_intrinsic(code_, "llvm.nvvm.rcp.approx.ftz.f", sum.getType(), {sum});
     values words;
     for (std::size_t i = 2 * half; i < result.size(); i += 4)
@@ -228,8 +227,44 @@ void wgmma_rows::write(const attention_problem::place& place, Value row, Value r
             columns);
       }
     };
-    if (p_.n.queries % t_.rows() == 0) store();
-    else code_.when(code_.less(code_.add(row, below), hopper_.number(p_.n.queries)), store);
+    when_row_exists(code_.add(row, below), store);
+  }
+}
+
+Value wgmma_rows::whole_sum(Value sum) {
+  for (std::int64_t mask : {1, 2}) sum = code_.make<arith::AddFOp>(sum, group_.shuffle_xor(sum, mask));
+  return sum;
+}
+
+void wgmma_rows::when_row_exists(Value row, const std::function<void()>& then) {
+  if (p_.n.queries % t_.rows() == 0) then();
+  else code_.when(code_.less(row, hopper_.number(p_.n.queries)), then);
+}
+
+void wgmma_rows::write_part(split_keys& split, split_keys::place place, Value row, Value row_of_group,
+                            const values& result, const softmax_state& state) {
+  Value lane = hopper_.narrow(group_.lane()), in_four = code_.rem(lane, 4);
+  Value scale = code_.number(code_.builder.getF32Type(), p_.op.scale * std::numbers::log2e);
+  constexpr std::int64_t columns = 8;
+  for (std::size_t half = 0; half < 2; ++half) {
+    const Value sum = whole_sum(state.sum[half]), top = code_.make<arith::MulFOp>(state.top[half], scale);
+    // Columns 2 j and 2 j + 1 of eight come from lane j of four.
+    std::array<values, 2> words;
+    for (std::size_t i = 2 * half; i < result.size(); i += 4)
+      for (std::size_t odd : {0, 1}) words[odd].push_back(result[i + odd]);
+    for (values& all : words)
+      for (std::size_t i = 0; i < all.size(); i += 4) exchange(std::span(all).subspan(i, 4), lane);
+    const auto below = static_cast<std::int64_t>(8 * half);
+    when_row_exists(code_.add(row, below), [&] {
+      place.row = code_.to_index(code_.add(row_of_group, below));
+      code_.when(code_.equal(in_four, hopper_.number(0)), [&] { split.store_state(place, top, sum); });
+      for (std::size_t i = 0; i < words[0].size(); i += 4) {
+        values elements;
+        for (std::size_t j = i; j < i + 4; ++j) elements.insert(elements.end(), {words[0][j], words[1][j]});
+        Value depth = code_.to_index(code_.add(code_.mul(in_four, columns), static_cast<std::int64_t>(i) * columns));
+        split.store_result(place, depth, elements);
+      }
+    });
   }
 }
 

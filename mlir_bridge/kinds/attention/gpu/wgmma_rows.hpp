@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
+#include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 
 namespace kiln::gpu {
@@ -43,8 +44,14 @@ class wgmma_rows {
   // `row_of_group`.
   void write(const attention_problem::place& place, Value row, Value row_of_group, const values& result,
              const softmax_state& state);
+  // The same where other workgroups have other parts of the keys.
+  void write_part(split_keys& split, split_keys::place place, Value row, Value row_of_group, const values& result,
+                  const softmax_state& state);
 
  private:
+  // The sum of weights of all threads of a row.
+  Value whole_sum(Value sum);
+  void when_row_exists(Value row, const std::function<void()>& then);
   Value power(Value x);
   Value combined(values all, const std::function<Value(Value, Value)>& combine);
   Value pair(Value low, Value high);
