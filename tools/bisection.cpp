@@ -41,21 +41,26 @@ nlohmann::ordered_json bisect(const model_parts& model, const std::map<std::stri
                               const part_differs& differs, const std::filesystem::path& file) {
   std::size_t begin = 0, end = model.node_count(), tried = 0;
   std::optional<model_parts::part> smallest;
+  // A cancelled search and a lost device end the search. Other errors say that a part cannot be compiled or run.
+  auto ends_the_search = [](const error& e) {
+    return e.kind() == error_kind::io || e.kind() == error_kind::timed_out || e.kind() == error_kind::device_lost;
+  };
   auto still = [&](std::size_t first, std::size_t last) {
     if (first >= last) return false;
-    try {
-      ++tried;
-      model_parts::part part = model.cut(first, last, values);
-      if (!differs(part)) return false;
-      smallest = std::move(part);
-      begin = first, end = last;
-      return true;
-    } catch (const error& e) {
-      // A part that cannot be compiled or run does not show the difference. A cancelled search or a lost device ends
-      // it.
-      if (e.kind() == error_kind::io || e.kind() == error_kind::timed_out || e.kind() == error_kind::device_lost) throw;
-      return false;
-    }
+    ++tried;
+    // Small integers may be sizes, which have to be known. As constants they would let the compiler compute what it
+    // should compile, so they stay inputs where that works.
+    for (bool constant_sizes : {false, true}) try {
+        model_parts::part part = model.cut(first, last, values, constant_sizes);
+        // In a part of constants alone, the compiler computes everything.
+        if (part.inputs.empty() || !differs(part)) return false;
+        smallest = std::move(part);
+        begin = first, end = last;
+        return true;
+      } catch (const error& e) {
+        if (ends_the_search(e)) throw;
+      }
+    return false;
   };
   nlohmann::ordered_json result{{"nodes", nlohmann::ordered_json::array()}};
   if (still(begin, end)) {

@@ -1,6 +1,6 @@
 // The smallest part of a model that is computed wrongly: `kiln verify --bisect`. Nodes are taken away from both ends as
 // long as what is left still differs from the reference, each part compiled and run on its own with the reference's
-// values.
+// values. A part has at least one input.
 #pragma once
 
 #include <cstddef>

@@ -101,8 +101,8 @@ std::string model_parts::with_all_outputs() const {
   return copy.SerializeAsString();
 }
 
-model_parts::part model_parts::cut(std::size_t begin, std::size_t end,
-                                   const std::map<std::string, literal>& values) const {
+model_parts::part model_parts::cut(std::size_t begin, std::size_t end, const std::map<std::string, literal>& values,
+                                   bool constant_sizes) const {
   const ::onnx::ModelProto& whole = impl_->model;
   ::onnx::ModelProto model;
   model.set_ir_version(whole.ir_version());
@@ -137,7 +137,7 @@ model_parts::part model_parts::cut(std::size_t begin, std::size_t end,
       *graph.add_initializer() = whole.graph().initializer(weight->second);
     } else if (const auto value = values.find(name); value == values.end()) {
       continue;  // a name of a body, or a tensor without a value, which the importer then misses by name
-    } else if (may_be_sizes(value->second)) {
+    } else if (constant_sizes && may_be_sizes(value->second)) {
       *graph.add_initializer() = tensor_of(name, value->second);
     } else {
       result.inputs.push_back(name);

@@ -32,9 +32,9 @@ class model_parts {
     std::vector<std::string> inputs, outputs;
   };
   // The nodes [begin, end). `values` has the tensors of the whole model by name: their types become those of the
-  // inputs, and integer tensors of at most 64 elements become constants, because sizes may be made of them. Throws
-  // error{unsupported} if a value is missing, and if the part gives nothing that others read.
-  part cut(std::size_t begin, std::size_t end, const std::map<std::string, literal>& values) const;
+  // inputs. With `constant_sizes`, integer tensors of at most 64 elements become constants, because sizes may be made
+  // of them. Throws error{unsupported} if the part gives nothing that others read.
+  part cut(std::size_t begin, std::size_t end, const std::map<std::string, literal>& values, bool constant_sizes) const;
 
  private:
   struct implementation;

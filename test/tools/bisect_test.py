@@ -74,6 +74,18 @@ class Bisect(KilnCase):
         found = self.json("verify", file, "--fp16", "--input", f"which={self.path('which.npy')}", "--input", f"x={self.path('x.npy')}", "--bisect", self.path("part.onnx"), code=1)["bisect"]
         self.assertIn("if", self.check_part(found, 2))
 
+    def test_small_integer_inputs_stay_inputs(self):
+        nodes = [
+            helper.make_node("Gather", ["table", "ids"], ["e"], name="embed"),
+            helper.make_node("MatMul", ["e", "large"], ["u"], name="big"),
+            helper.make_node("LayerNormalization", ["u", "ones"], ["y"], name="normal", axis=-1),
+        ]
+        rng = np.random.default_rng(0)
+        weights = [constant("table", rng.uniform(1, 2, (10, 16))), constant("large", rng.uniform(1e4, 6e4, (16, 16))), constant("ones", np.ones(16))]
+        file = self.save("ids.onnx", nodes, [tensor("ids", [1, 8], onnx.TensorProto.INT64)], [tensor("y", [1, 8, 16])], weights)
+        found = self.json("verify", file, "--fp16", "--bisect", self.path("part.onnx"), code=1)["bisect"]
+        self.check_part(found, 2)
+
     def test_a_folder_that_cannot_be_written(self):
         done = self.kiln("verify", self.overflowing(), "--dim", "N=3", "--fp16", "--bisect", self.path("no/folder/part.onnx"), code=3)
         self.assertIn("no/folder", self.error_line(done))
