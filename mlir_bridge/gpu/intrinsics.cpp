@@ -20,4 +20,11 @@ Value call_intrinsic(code_builder& code, std::string_view name, mlir::Type resul
   return {};
 }
 
+void schedule_barrier(code_builder& code, target_family family, passing allowed) {
+  if (family != target_family::amdgpu) return;
+  constexpr std::int64_t vector = 0x2, scalar = 0x4, transcendental = 0x400;  // LLVM's AMDGPU user guide
+  const std::int64_t mask = allowed == passing::arithmetic ? vector | scalar | transcendental : 0;
+  call_intrinsic(code, "llvm.amdgcn.sched.barrier", {}, {code.integer(code.builder.getI32Type(), mask)});
+}
+
 }  // namespace kiln::gpu

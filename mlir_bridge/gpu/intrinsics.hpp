@@ -29,4 +29,10 @@ inline Value call_intrinsic(code_builder& code, std::string_view name, mlir::Typ
   return call_intrinsic(code, name, result, std::span(operands.begin(), operands.size()));
 }
 
+// What LLVM's schedulers for AMD GPUs may move across a point. Matrix instructions are not among the arithmetic.
+enum class passing { nothing, arithmetic };
+// A point in the schedule: loads that are issued before it stay in front of the work that hides their latency, and that
+// work stays in front of the wait. Emits nothing on NVIDIA GPUs, where ptxas schedules.
+void schedule_barrier(code_builder& code, target_family family, passing allowed);
+
 }  // namespace kiln::gpu

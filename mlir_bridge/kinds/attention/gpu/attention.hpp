@@ -15,6 +15,8 @@
 namespace kiln::gpu {
 
 void emit_attention(kernel_emitter& e);
+// Returns 2^x of f32 in one instruction. A result below 2^-126 may be 0.
+Value power_of_two(code_builder& code, Value x);
 // What a tuner may vary of whatever generates it.
 std::vector<candidate> attention_space(kernel_emitter& e);
 

@@ -33,7 +33,18 @@ key_value_blocks::key_value_blocks(kernel_emitter& e, const attention_problem& p
       key_block_(key_block),
       depth_chunks_(whole_groups(problem.n.depth, lanes) / chunk),
       value_depth_(whole_groups(problem.n.value_depth, lanes)),
-      key_pitch_(row_chunks(depth_chunks_)) {}
+      key_pitch_(row_chunks(depth_chunks_)),
+      piece_depths_(choose_piece_depths()) {}
+
+// On AMD GPUs every thread should have a piece. Loads that only some threads use would be moved behind the barrier in
+// front of their use, where nothing hides their latency, and a single wave would transpose all values.
+std::int64_t key_value_blocks::choose_piece_depths() const {
+  std::int64_t depths = chunk;
+  if (e_.target.family != target_family::amdgpu || type_ == element_type::f32) return depths;
+  const std::int64_t least = 32 / storage_bits(type_);
+  while (depths > least && key_block_ / chunk * (value_depth_ / depths) * 2 <= group_.threads()) depths /= 2;
+  return depths;
+}
 
 std::int64_t key_value_blocks::shared_bytes(const attention_problem& problem, const lane_layout& lanes,
                                             std::int64_t key_block) {
@@ -44,7 +55,7 @@ std::int64_t key_value_blocks::shared_bytes(const attention_problem& problem, co
 
 std::int64_t key_value_blocks::fetched_registers() const {
   const std::int64_t of_chunk = type_ == element_type::f32 ? chunk : 4;
-  return rounds(key_pieces()) * of_chunk + rounds(value_pieces()) * chunk * of_chunk;
+  return rounds(key_pieces()) * of_chunk + rounds(value_pieces()) * piece_depths_ * of_chunk;
 }
 
 void key_value_blocks::allocate() {
@@ -52,22 +63,24 @@ void key_value_blocks::allocate() {
   values_ = group_.lds(parts_of(type_) * value_bytes(), 128);
 }
 
-Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside) {
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside, std::int64_t lanes) {
   evaluator ev(e);
-  Value elements = ev.at(tensor, where, chunk);
+  Value elements = ev.at(tensor, where, lanes);
   if (tensor.type().type == element_type::f32)
     return inside ? e.code.select(inside, elements, e.code.number(elements.getType(), 0)) : elements;
-  Value stored = reinterpret(e.code, e.code.to_storage(elements, tensor.type().type), chunk_type(e.code));
-  return inside ? e.code.select(inside, stored, e.code.integer(chunk_type(e.code), 0)) : stored;
+  const mlir::Type words =
+      code_builder::with_lanes(e.code.builder.getI32Type(), lanes * storage_bits(tensor.type().type) / 32);
+  Value stored = reinterpret(e.code, e.code.to_storage(elements, tensor.type().type), words);
+  return inside ? e.code.select(inside, stored, e.code.integer(words, 0)) : stored;
 }
 
-values transposed(code_builder& code, std::span<const Value> chunks, element_type type) {
-  mlir::Type elements_type = code_builder::with_lanes(code.storage_type(type), chunk);
-  values rows, result;
-  for (Value v : chunks) rows.push_back(reinterpret(code, v, elements_type));
-  for (std::int64_t column = 0; column < chunk; ++column) {
+values transposed(code_builder& code, std::span<const Value> rows, element_type type, std::int64_t lanes) {
+  mlir::Type elements_type = code_builder::with_lanes(code.storage_type(type), lanes);
+  values typed, result;
+  for (Value v : rows) typed.push_back(reinterpret(code, v, elements_type));
+  for (std::int64_t column = 0; column < lanes; ++column) {
     values elements;
-    for (Value row : rows) elements.push_back(code.lane(row, column));
+    for (Value row : typed) elements.push_back(code.lane(row, column));
     Value v = code.from_lanes(elements);
     result.push_back(type == element_type::f32 ? v : reinterpret(code, v, chunk_type(code)));
   }
@@ -111,21 +124,23 @@ void key_value_blocks::fetch(const attention_problem::place& at, Value first_key
       inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
     fetched_keys_.push_back(chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
   }
-  // A piece is 8 keys (in the order of lane_layout::key) by 8 depths. Neighbouring threads load neighbouring depths.
+  // A piece is 8 keys (in the order of lane_layout::key) by some depths. Neighbouring threads load neighbouring depths.
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
     piece here = piece_of_round(i, value_pieces());
-    Value column = code_.div(here.number, value_depth_ / chunk),
-          depth = code_.mul(code_.rem(here.number, value_depth_ / chunk), chunk), inside;
+    Value column = code_.div(here.number, value_depth_ / piece_depths_),
+          depth = code_.mul(code_.rem(here.number, value_depth_ / piece_depths_), piece_depths_), inside;
     Value base =
         code_.add(first_key, code_.add(code_.mul(code_.div(column, lanes_.lane_groups), lanes_.group_keys),
                                        code_.mul(code_.rem(column, lanes_.lane_groups), lanes_.key_of_lane_group)));
     if (value_depth_ != p_.n.value_depth)
-      inside = code_.less(depth, code_.constant(p_.n.value_depth)), depth = code_.min(depth, p_.n.value_depth - chunk);
+      inside = code_.less(depth, code_.constant(p_.n.value_depth)),
+      depth = code_.min(depth, p_.n.value_depth - piece_depths_);
     for (std::int64_t k = 0; k < chunk; ++k) {
       Value j = code_.add(base, lanes_.key(0, k));
       Value seen = divides(key_block_, p_.keys) ? inside : both(code_, inside, code_.less(j, e_.size(p_.keys)));
-      fetched_values_.push_back(
-          chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, chunk, chunk), seen));
+      fetched_values_.push_back(chunk_of(e_, p_.value_,
+                                         p_.of_value(at, code_.min(j, last), depth, piece_depths_, piece_depths_), seen,
+                                         piece_depths_));
     }
   }
 }
@@ -139,14 +154,19 @@ void key_value_blocks::store() {
   }
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
     piece here = piece_of_round(i, value_pieces());
-    Value column = code_.div(here.number, value_depth_ / chunk),
-          depth_chunk = code_.rem(here.number, value_depth_ / chunk);
+    const std::int64_t pieces_of_chunk = chunk / piece_depths_;
+    Value column = code_.div(here.number, value_depth_ / piece_depths_),
+          depth_piece = code_.rem(here.number, value_depth_ / piece_depths_),
+          depth_chunk = code_.div(depth_piece, pieces_of_chunk);
     Value base = code_.add(code_.mul(code_.div(depth_chunk, lanes_.lane_groups), lanes_.group_keys),
                            code_.mul(code_.rem(depth_chunk, lanes_.lane_groups), lanes_.key_of_lane_group));
+    // key(0, e) is a sum over the bits of e.
+    for (std::int64_t bit = 1; bit < pieces_of_chunk; bit *= 2)
+      base = code_.add(base, code_.mul(code_.rem(code_.div(depth_piece, bit), 2), lanes_.key(0, bit * piece_depths_)));
     when_used(here, [&] {
-      values of_depths =
-          transposed(code_, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk), type_);
-      for (std::int64_t d = 0; d < chunk; ++d) {
+      values of_depths = transposed(
+          code_, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk), type_, piece_depths_);
+      for (std::int64_t d = 0; d < piece_depths_; ++d) {
         Value row = code_.add(base, lanes_.key(0, d));
         Value place = code_.add(code_.mul(row, key_block_ / chunk),
                                 bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));

@@ -9,11 +9,13 @@
 
 namespace kiln::gpu {
 
-// 8 elements of a tensor of 16-bit elements as a chunk, or of an f32 tensor as a vector; zero where `inside` (may be
-// null) does not hold.
-Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside);
-// 8 results of chunk_of, rows and columns exchanged.
-values transposed(code_builder& code, std::span<const Value> chunks, element_type type);
+// `lanes` elements of a tensor: 16-bit elements as 32-bit words (8 are a chunk), f32 as a vector. They are zero where
+// `inside` (may be null) does not hold.
+Value chunk_of(kernel_emitter& e, const value& tensor, const position& where, Value inside,
+               std::int64_t lanes = lane_layout::chunk);
+// 8 results of chunk_of, rows and columns exchanged: a chunk for each of their lanes.
+values transposed(code_builder& code, std::span<const Value> rows, element_type type,
+                  std::int64_t lanes = lane_layout::chunk);
 // How many chunks the matrix instructions need for 8 elements of the type, and those chunks.
 constexpr std::int64_t parts_of(element_type type) { return type == element_type::f32 ? f32_parts : 1; }
 values part_chunks(code_builder& code, Value chunk);
@@ -54,7 +56,9 @@ class key_value_blocks {
     Value number, used;  // used: whether this thread has a piece in this round; null: yes
   };
   std::int64_t key_pieces() const { return key_block_ * key_pitch_; }
-  std::int64_t value_pieces() const { return key_block_ / lane_layout::chunk * value_depth_ / lane_layout::chunk; }
+  std::int64_t value_pieces() const { return key_block_ / lane_layout::chunk * value_depth_ / piece_depths_; }
+  // Number of depths of a piece of values.
+  std::int64_t choose_piece_depths() const;
   std::int64_t rounds(std::int64_t pieces) const {
     return (pieces + group_.threads() - 1) / group_.threads();
   }  // of all threads
@@ -73,7 +77,7 @@ class key_value_blocks {
   const lane_layout& lanes_;
   workgroup& group_;
   element_type type_;
-  std::int64_t key_block_, depth_chunks_, value_depth_, key_pitch_;
+  std::int64_t key_block_, depth_chunks_, value_depth_, key_pitch_, piece_depths_;
   Value keys_, values_;
   values fetched_keys_, fetched_values_;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
 #include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
@@ -301,8 +302,10 @@ class matrix_attention {
     const bool ahead = prefetches();
     return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
       blocks.fetch(at, ahead ? code.add(first_key, key_block) : first_key);
+      if (ahead) schedule_barrier(code, e.target.family, passing::arithmetic);
       if (!ahead) blocks.store(), group.barrier();
       values next = block(first_key, values(carried.begin(), carried.end()), masked);
+      if (ahead) schedule_barrier(code, e.target.family, passing::nothing);
       group.barrier();
       if (ahead) blocks.store(), group.barrier();
       return next;
@@ -349,12 +352,12 @@ class matrix_attention {
       // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
       Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
       Value shift = code.select(none, code.number(top.getType(), 0), top);
-      Value factor = power(code.make<arith::SubFOp>(state[at_part], shift));
+      Value factor = power_of_two(code, code.make<arith::SubFOp>(state[at_part], shift));
       Value sum = code.make<arith::MulFOp>(state[static_cast<std::size_t>(parts()) + at_part], factor);
       for (std::int64_t g = 0; g < key_groups(); ++g) {
         values stored;
         for (Value v : s[static_cast<std::size_t>(g)]) {
-          Value w = power(code.make<arith::SubFOp>(v, shift));
+          Value w = power_of_two(code, code.make<arith::SubFOp>(v, shift));
           sum = code.make<arith::AddFOp>(sum, w);
           stored.push_back(w);
         }
@@ -373,11 +376,6 @@ class matrix_attention {
     add_values(weights, result);
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
-  }
-
-  Value power(Value x) {
-    return code.make<mlir::math::Exp2Op>(
-        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
   }
 
   void add_weights(fragment& f, Value own) {

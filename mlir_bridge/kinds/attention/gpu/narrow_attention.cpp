@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
 #include "mlir_bridge/kinds/attention/gpu/narrow_shape.hpp"
 #include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
@@ -152,22 +153,19 @@ class narrow_attention {
     }
   }
 
-  Value power(Value x) {
-    return code.make<mlir::math::Exp2Op>(
-        x, mlir::arith::FastMathFlagsAttr::get(code.builder.getContext(), arith::FastMathFlags::afn));
-  }
-
   // Processes a block and returns the new state. If `next` is not null, loads the keys of the block there as soon as
   // the current ones have been used, and appends them to the state.
   values meet(Value first_key, values state, std::span<const Value> keys, Value next) {
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
     values of_block = read_values(first_key);
+    schedule_barrier(code, e.target.family, passing::arithmetic);
     values products = product.zeros(key_tiles());
     for (std::int64_t g = 0; g < depth_groups(); ++g)
       for (std::int64_t t = 0; t < key_tiles(); ++t)
         multiply(queries[static_cast<std::size_t>(g)], {{keys[static_cast<std::size_t>(t * depth_groups() + g)]}},
                  std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     values following = next ? read_keys(next) : values();
+    schedule_barrier(code, e.target.family, passing::arithmetic);
 
     const bool masked = p.ends_early() || ragged();
     const std::int64_t run = lanes.run();
@@ -187,10 +185,10 @@ class narrow_attention {
       // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
       Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
       Value shift = code.select(none, code.number(top.getType(), 0), top);
-      factors[part] = power(code.make<arith::SubFOp>(state[part], shift));
+      factors[part] = power_of_two(code, code.make<arith::SubFOp>(state[part], shift));
       Value sum = code.make<arith::MulFOp>(state[parts() + part], factors[part]);
       for (Value& v : scores) {
-        v = power(code.make<arith::SubFOp>(v, shift));
+        v = power_of_two(code, code.make<arith::SubFOp>(v, shift));
         sum = code.make<arith::AddFOp>(sum, v);
       }
       weights.push_back(reinterpret(code, code.to_storage(code.from_lanes(scores), type), chunk_type(code)));

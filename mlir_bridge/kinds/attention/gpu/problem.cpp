@@ -22,6 +22,8 @@ shape usual(const shape& type) {
 
 }  // namespace
 
+Value power_of_two(code_builder& code, Value x) { return code.on.function(code, "exp2.fast", std::span(&x, 1)); }
+
 attention_problem::attention_problem(kernel_emitter& e)
     : emitter(e),
       op(*e.anchor()->op().get_if<attention>()),

@@ -32,9 +32,7 @@ row_part join_parts(code_builder& code, const row_part& so_far, std::span<const 
   // If no part has seen a key yet, subtract 0, because -inf - (-inf) is NaN.
   Value shift = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, all.top, code.number(f32, lowest)),
                             code.number(f32, 0), all.top);
-  auto weight = [&](Value of) -> Value {
-    return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(of, shift).getResult());
-  };
+  auto weight = [&](Value of) -> Value { return power_of_two(code, code.make<arith::SubFOp>(of, shift)); };
   const std::int64_t count = code_builder::lanes_of(so_far.result);
   Value old = weight(so_far.top);
   all.sum = code.make<arith::MulFOp>(so_far.sum, old),

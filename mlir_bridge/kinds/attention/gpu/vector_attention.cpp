@@ -88,9 +88,7 @@ Value shift_of(code_builder& code, Value top) {
       code.number(code.builder.getF32Type(), 0), top);
 }
 
-Value power(code_builder& code, Value a, Value b) {
-  return code.make<mlir::math::Exp2Op>(code.make<arith::SubFOp>(a, b).getResult());
-}
+Value power(code_builder& code, Value a, Value b) { return power_of_two(code, code.make<arith::SubFOp>(a, b)); }
 
 std::int64_t depths_of_lane(const attention_problem& p) {
   const std::int64_t wave = p.emitter.target.gpu.wave;

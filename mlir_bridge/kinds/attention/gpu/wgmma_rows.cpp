@@ -109,11 +109,6 @@ values wgmma_rows::begin_result(const values& weights, Value block, const values
 
 // --- softmax
 
-// Flushes results below 2^-126 to zero, which saves the instructions that would rescale them.
-Value wgmma_rows::power(Value x) {
-  return call_intrinsic(code_, "llvm.nvvm.ex2.approx.ftz.f", code_.builder.getF32Type(), {x});
-}
-
 // Combines in pairs: only one warp runs on a quarter of the compute unit, so nothing hides the latency of a dependent
 // chain.
 Value wgmma_rows::combined(values all, const std::function<Value(Value, Value)>& combine) {
@@ -146,13 +141,13 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
       shift = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code_.number(f32, lowest)),
                            code_.number(f32, 0), top);
     shifts[half] = code_.make<arith::MulFOp>(shift, code_.number(f32, -p_.op.scale * std::numbers::log2e));
-    factors[half] = power(code_.fma(state.top[half], scale, shifts[half]));
+    factors[half] = power_of_two(code_, code_.fma(state.top[half], scale, shifts[half]));
     state.top[half] = top;
   }
   for (std::size_t half = 0; half < 2; ++half) {
     values own;
     for (std::size_t i = 2 * half; i < scores.size(); i += i % 2 ? 3 : 1) {
-      scores[i] = power(code_.fma(scores[i], scale, shifts[half]));
+      scores[i] = power_of_two(code_, code_.fma(scores[i], scale, shifts[half]));
       own.push_back(scores[i]);
     }
     state.sum[half] = code_.fma(state.sum[half], factors[half], combined(own, sum));

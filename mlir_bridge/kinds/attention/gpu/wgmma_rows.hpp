@@ -52,7 +52,6 @@ class wgmma_rows {
   // The sum of weights of all threads of a row.
   Value whole_sum(Value sum);
   void when_row_exists(Value row, const std::function<void()>& then);
-  Value power(Value x);
   Value combined(values all, const std::function<Value(Value, Value)>& combine);
   Value pair(Value low, Value high);
   // Four words of each of four lanes, word i for lane i: afterwards those that the four have for this lane.
