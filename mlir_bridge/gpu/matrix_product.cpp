@@ -50,6 +50,7 @@ void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step
   const std::string name = "llvm." + std::string(unit_.intrinsic);
   if (nvidia_) {
     // PTX orders registers by word of k first, then by part.
+    const bool mixed = types_.unsigned_a && name.ends_with(".s8");
     mlir::Type word = code_.builder.getI32Type();
     if (unit_.factor == element_type::f16) word = mlir::VectorType::get({2}, code_.builder.getF16Type());
     values operands;
@@ -61,7 +62,9 @@ void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step
     mlir::Type scalar = sums[0].getType();
     auto result_type = mlir::LLVM::LLVMStructType::getLiteral(code_.builder.getContext(),
                                                               llvm::SmallVector<mlir::Type>(sums.size(), scalar));
-    Value result = call_intrinsic(code_, name, result_type, operands);
+    // The name of an instruction with equal factors has their type once.
+    Value result =
+        call_intrinsic(code_, mixed ? name.substr(0, name.size() - 2) + "u8.s8" : name, result_type, operands);
     for (std::size_t r = 0; r < sums.size(); ++r)
       sums[r] = code_.make<mlir::LLVM::ExtractValueOp>(result, static_cast<std::int64_t>(r));
     return;
@@ -70,12 +73,18 @@ void matrix_product::add(const fragment& a, const fragment& b, std::int64_t step
   if (is_wmma(unit_.unit)) {
     Value yes = code_.integer(code_.builder.getI1Type(), 1), no = code_.integer(code_.builder.getI1Type(), 0);
     if (unit_.factor == element_type::i8)
-      sums[0] = call_intrinsic(code_, name, sums[0].getType(), {yes, left, yes, right, sums[0], no});
+      sums[0] =
+          call_intrinsic(code_, name, sums[0].getType(), {types_.unsigned_a ? no : yes, left, yes, right, sums[0], no});
     else sums[0] = call_intrinsic(code_, name, sums[0].getType(), {left, right, sums[0]});
     return;
   }
   Value none = code_.integer(code_.builder.getI32Type(), 0);
   sums[0] = call_intrinsic(code_, name, sums[0].getType(), {left, right, sums[0], none, none, none});
+}
+
+fragment matrix_product::minus_128() const {
+  const auto count = static_cast<std::size_t>(unit_.a.parts * (unit_.a.whole_row ? unit_.a.chunks : 1));
+  return {values(count, code_.integer(chunk_type(code_), all_minus_128))};
 }
 
 Value matrix_product::sum_register(std::span<const Value> sums, std::int64_t r) const {

@@ -26,6 +26,9 @@ class matrix_product {
   // Returns how many instructions one fragment feeds.
   std::int64_t steps_of_fragment() const;
   void add(const fragment& a, const fragment& b, std::int64_t step, std::span<Value> sums) const;
+  // Returns a fragment of A whose bytes are all -128. Its products are the same in all rows: what has to be subtracted
+  // from the sums if A is stored minus 128 (is_shifted).
+  fragment minus_128() const;
   // Writes a tile's sums to a matrix of 4-byte elements in shared memory, from row 0 and the given column on.
   void write(std::span<const Value> sums, Value lane, Value memory, std::int64_t column, std::int64_t pitch) const;
 

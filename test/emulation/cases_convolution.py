@@ -49,6 +49,7 @@ def conv_residual(g):
 
 @case("f16 f32", short=True)
 def conv_of_halves(g):
+    g.opset = 18  # Split with a number of outputs
     left, right = g.op("Split", conv(g, [1, 8, 9, 7], [64, 8, 1, 1]), axis=1, num_outputs=2, outputs=2)
     y = g.op("Add", g.op("Conv", right, g.weight([32, 32, 3, 3], 0.2), pads=[1] * 4), right)
     z = g.op("Conv", left, g.weight([32, 1, 3, 3], 0.2), pads=[1] * 4, group=32)
@@ -80,6 +81,14 @@ def depthwise_5x5_stride(g):
 def conv_integers(g):
     x, w = g.integers("x", [1, 16, 9, 7], 0, 256, "u8"), g.constant(g.random.integers(0, 256, (24, 16, 3, 3)), "u8")
     g.output(g.op("ConvInteger", x, w, g.constant(128, "u8"), g.constant(120, "u8"), pads=[1, 1, 1, 1]), "i32")
+
+
+@case("f32")
+def conv_quantized(g):
+    """Unsigned pixels by signed weights; the padding is the zero point."""
+    x, w = g.integers("x", [2, 32, 9, 7], 0, 256, "u8"), g.constant(g.random.integers(-127, 128, (24, 32, 3, 3)), "i8")
+    zero = g.constant(117, "u8")
+    g.output(g.op("QLinearConv", x, g.constant(0.02), zero, w, g.constant(0.01), g.constant(0, "i8"), g.constant(0.5), zero, pads=[1, 1, 1, 1]), "u8")
 
 
 @case("f32 f16")

@@ -112,6 +112,26 @@ def integers_u8(g):
 
 
 @case("f32")
+def integers_u8_few_rows(g):
+    """One row tile straight from memory; the depth is no multiple of a step."""
+    a, b = g.integers("a", [7, 208], 0, 256, "u8"), g.constant(g.random.integers(-128, 128, (208, 40)), "i8")
+    g.output(g.op("MatMulInteger", a, b, g.constant(3, "u8")), "i32")
+
+
+@case("f32")
+def integers_u8_one_row(g):
+    a, b = g.integers("a", [1, 512], 0, 256, "u8"), g.constant(g.random.integers(-128, 128, (512, 48)), "i8")
+    g.output(g.op("MatMulInteger", a, b, g.constant(200, "u8")), "i32")
+
+
+@case("f32")
+def integers_u8_deep(g):
+    """Workgroups divide the depth. All factors are as large as they can be."""
+    a, b = g.given("a", np.full((32, 6000), 255), "u8"), g.constant(np.where(np.arange(48) % 2, 127, -128) * np.ones((6000, 1), int), "i8")
+    g.output(g.op("MatMulInteger", a, b, g.constant(0, "u8")), "i32")
+
+
+@case("f32")
 def integers_i8(g):
     a, b = g.integers("a", [64, 128], -128, 128, "i8"), g.integers("b", [128, 64], -128, 128, "i8")
     g.output(g.op("MatMulInteger", a, b), "i32")

@@ -44,6 +44,10 @@ void store_chunk(code_builder& code, Value address, Value chunk) {
   code.make<mlir::LLVM::StoreOp>(chunk, address, 16u);
 }
 
+Value shifted(code_builder& code, Value chunk) {
+  return bit_xor(code, chunk, code.integer(chunk.getType(), all_minus_128));
+}
+
 Value reinterpret(code_builder& code, Value v, mlir::Type type) {
   if (v.getType() == type) return v;
   return code.make<mlir::LLVM::BitcastOp>(type, v);

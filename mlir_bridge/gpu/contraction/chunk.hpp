@@ -32,6 +32,10 @@ Value byte_address(code_builder& code, Value pointer, std::int64_t bytes);
 mlir::Type chunk_type(code_builder& code);
 Value load_chunk(code_builder& code, Value address);
 void store_chunk(code_builder& code, Value address, Value chunk);
+// Four signed bytes.
+inline constexpr auto all_minus_128 = static_cast<std::int32_t>(0x80808080u);
+// Subtracts 128 from each unsigned byte of a chunk; the results are signed bytes.
+Value shifted(code_builder& code, Value chunk);
 
 // Bitcasts a vector to another type of the same size.
 Value reinterpret(code_builder& code, Value v, mlir::Type type);

@@ -34,6 +34,11 @@ Value as_factor(code_builder& code, Value v, element_type from, element_type fac
   return code.to_storage(v, factor);
 }
 
+// Returns true if elements of the type are stored as factors without a conversion.
+bool has_bits_of(element_type factor, element_type type) {
+  return type == factor || (factor == element_type::i8 && type == element_type::u8);
+}
+
 }  // namespace
 
 Value gathered_chunk::masked(code_builder& code, Value also) const {
@@ -90,7 +95,8 @@ std::vector<gathered_chunk> gather_chunks(kernel_emitter& e, evaluator& ev, cons
 
 std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, const operand& from, element_type factor,
                                           element_request request) {
-  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return std::nullopt;
+  if (from.along_rows || !has_bits_of(factor, from.type) || from.piece != elements_of_chunk(factor))
+    return std::nullopt;
   request.offset = 0;
   request.lanes = from.piece;
   found_elements found = from.find(ev, request);
@@ -105,7 +111,7 @@ std::optional<chunk_place> place_of_chunk(kernel_emitter& e, evaluator& ev, cons
 }
 
 bool is_plain(kernel_emitter& e, const operand& from, element_type factor) {
-  if (from.along_rows || from.type != factor || from.piece != elements_of_chunk(factor)) return false;
+  if (from.along_rows || !has_bits_of(factor, from.type) || from.piece != elements_of_chunk(factor)) return false;
   return e.try_out([&] {
     evaluator ev(e);
     Value some = e.code.mul(e.begin(), elements_of_chunk(factor));

@@ -12,7 +12,12 @@ class matrix_multiplier final : public multiplier {
  public:
   matrix_multiplier(kernel_emitter& e, workgroup& group, const tile_shape& tile, const product_types& types,
                     std::int64_t slab_bytes)
-      : code_(e.code), family_(e.target.family), group_(group), tile_(tile), product_(e, *tile.instruction, types) {
+      : code_(e.code),
+        family_(e.target.family),
+        group_(group),
+        tile_(tile),
+        product_(e, *tile.instruction, types),
+        shifted_(is_shifted(e.target.gpu, types)) {
     const matrix_instruction& unit = *tile.instruction;
     const std::int64_t waves_m = tile.m / tile.part_m;
     Value wave_m = code_.mul(code_.rem(group.wave(), waves_m), tile.part_m),
@@ -32,15 +37,16 @@ class matrix_multiplier final : public multiplier {
     slabs_.count = a_.tiles / tiles;
   }
 
-  values zeros() override { return product_.zeros(a_.tiles * b_.tiles); }
+  values zeros() override { return product_.zeros((a_.tiles + (shifted_ ? 1 : 0)) * b_.tiles); }
 
   values multiply(Value a, Value b, values sums) override {
     const std::int64_t group_chunks = tile_.instruction->a.chunks, per_tile = product_.values_per_tile();
     for (std::int64_t first = 0; first < tile_.chunks; first += group_chunks) {
       std::vector<fragment> left = read(a_, tile_.instruction->a, a, first),
                             right = read(b_, tile_.instruction->b, b, first);
+      if (shifted_) left.push_back(product_.minus_128());
       for (std::int64_t step = 0; step < product_.steps_of_fragment(); ++step)
-        for (std::int64_t i = 0; i < a_.tiles; ++i)
+        for (std::int64_t i = 0; i < std::ssize(left); ++i)
           for (std::int64_t j = 0; j < b_.tiles; ++j) {
             // Visit columns in alternating directions, so that consecutive instructions share a factor.
             const std::int64_t column = i % 2 ? b_.tiles - 1 - j : j;
@@ -49,6 +55,14 @@ class matrix_multiplier final : public multiplier {
                          std::span(at, static_cast<std::size_t>(per_tile)));
           }
     }
+    return sums;
+  }
+
+  values finished(values sums) override {
+    if (!shifted_) return sums;
+    const std::size_t row = static_cast<std::size_t>(b_.tiles * product_.values_per_tile()), count = sums.size() - row;
+    for (std::size_t i = 0; i < count; ++i) sums[i] = code_.make<mlir::arith::SubIOp>(sums[i], sums[count + i % row]);
+    sums.resize(count);
     return sums;
   }
 
@@ -109,6 +123,7 @@ class matrix_multiplier final : public multiplier {
   workgroup& group_;
   tile_shape tile_;
   matrix_product product_;
+  bool shifted_;
   side_of_wave a_, b_;
 };
 

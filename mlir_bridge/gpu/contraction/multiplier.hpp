@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/tile_shape.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -36,6 +37,8 @@ class multiplier {
   virtual values zeros() = 0;
   // Returns sums + A * B for one step. `a` and `b` point to the tiles in shared memory.
   virtual values multiply(Value a, Value b, values sums) = 0;
+  // Returns the sums of the tile after the last step. Before it there are more values if A is shifted (is_shifted).
+  virtual values finished(values sums) = 0;
   const slab_geometry& slabs() const { return slabs_; }
   // Writes slab i of the sums to `memory`, this thread's slab.
   virtual void write_slab(std::int64_t i, const values& sums, Value memory) = 0;
@@ -65,11 +68,17 @@ class chunk_product {
  public:
   chunk_product(kernel_emitter& e, const product_types& types);
   // Splits a chunk into the operands of the multiplication: its elements, or its words.
-  values split(Value chunk) const;
+  values split_a(Value chunk) const { return split(chunk, types_.unsigned_a ? element_type::u8 : types_.factor); }
+  values split_b(Value chunk) const { return split(chunk, types_.factor); }
   Value add_product(Value a, Value b, Value sum) const;
+  // Adds -128 times a piece of B, which is subtracted from the sums of its column in the end (is_shifted).
+  Value add_shift(Value b, Value sum) const {
+    return add_product(code_.integer(code_.builder.getI32Type(), all_minus_128), b, sum);
+  }
 
  private:
   enum class kind { multiply_add, dot_f16, dot_i8, dot_i8_mixed };
+  values split(Value chunk, element_type type) const;
   code_builder& code_;
   product_types types_;
   kind kind_;

@@ -130,7 +130,8 @@ class narrow_kernel {
         shape_(shape),
         types_(problem.types()),
         row_columns_(ceil_div(problem.n.value(), shape.columns())),
-        group_(e, "narrow", problem.batch * row_columns_, shape.waves * e.target.gpu.wave) {
+        group_(e, "narrow", problem.batch * row_columns_, shape.waves * e.target.gpu.wave),
+        shifted_(is_shifted(e.target.gpu, types_)) {
     batch_ = code_.div(group_.block(), row_columns_);
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
     group_elements_ = shape.chunks * shape.together * elements_of_chunk(types_.factor);
@@ -143,7 +144,7 @@ class narrow_kernel {
     const std::int64_t steps = ceil_div(problem_.k.value(), step_);
     values sums = shape_.stages ? run_copies(steps) : run_loads(steps);
     if (shape_.stages) group_.barrier();
-    write(sums);
+    write(finished(std::move(sums)));
     group_.close();
   }
 
@@ -160,9 +161,21 @@ class narrow_kernel {
                        : factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)};
   }
 
+  // Sums of the tiles. If A is shifted, those of the rows of -128 follow (matrix_product::minus_128).
   values zeros() {
-    if (product_) return product_->zeros(shape_.tiles);
-    return values(static_cast<std::size_t>(shape_.tiles * shape_.rows), code_.number(code_.scalar_type(types_.sum), 0));
+    if (product_) return product_->zeros(shape_.tiles * (shifted_ ? 2 : 1));
+    return values(static_cast<std::size_t>(shape_.tiles * (shape_.rows + (shifted_ ? 1 : 0))),
+                  code_.number(code_.scalar_type(types_.sum), 0));
+  }
+
+  values finished(values sums) {
+    if (!shifted_) return sums;
+    const std::size_t of_tile = static_cast<std::size_t>(product_ ? product_->values_per_tile() : shape_.rows),
+                      count = static_cast<std::size_t>(shape_.tiles) * of_tile;
+    for (std::size_t i = 0; i < count; ++i)
+      sums[i] = code_.make<mlir::arith::SubIOp>(sums[i], sums[count + (product_ ? i : i / of_tile)]);
+    sums.resize(count);
+    return sums;
   }
 
   struct wanted_chunk {
@@ -221,8 +234,11 @@ class narrow_kernel {
       for (std::int64_t c = 0; c < shape_.together; c += w.count) {
         request.k_inner = code_.add(w.request.k_inner, c * elements_of_chunk(types_.factor));
         std::vector<gathered_chunk> found = gather_chunks(e_, ev, *w.from, types_.factor, request, w.count);
-        for (std::size_t i = 0; i < found.size(); ++i)
-          result[static_cast<std::size_t>(c) + i].push_back(found[i].masked(code_));
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          Value chunk = found[i].masked(code_);
+          const bool of_a = w.from == &problem_.a;
+          result[static_cast<std::size_t>(c) + i].push_back(shifted_ && of_a ? shifted(code_, chunk) : chunk);
+        }
       }
     }
   }
@@ -250,6 +266,7 @@ class narrow_kernel {
       for (std::int64_t u = 0; u < shape_.unroll; ++u)
         gather(ev, packed ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
       if (packed) loads_first(*block, before);
+      else schedule_barrier(code_, e_.target.family, passing::arithmetic);
       values sums(so_far.begin(), so_far.end());
       for (std::int64_t u = 0; u < shape_.unroll; ++u) {
         if (packed) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
@@ -317,11 +334,18 @@ class narrow_kernel {
         const auto count = static_cast<std::size_t>(product_->values_per_tile());
         for (std::int64_t step = 0; step < product_->steps_of_fragment(); ++step)
           product_->add(left, right[tile], step, std::span(sums).subspan(tile * count, count));
+        for (std::int64_t step = 0; shifted_ && step < product_->steps_of_fragment(); ++step)
+          product_->add(product_->minus_128(), right[tile], step,
+                        std::span(sums).subspan((right.size() + tile) * count, count));
         continue;
       }
-      values b = chunks_->split(right[tile].chunks[0]);
+      values b = chunks_->split_b(right[tile].chunks[0]);
+      for (std::size_t piece = 0; shifted_ && piece < b.size(); ++piece) {
+        Value& sum = sums[right.size() * left.chunks.size() + tile];
+        sum = chunks_->add_shift(b[piece], sum);
+      }
       for (std::size_t row = 0; row < left.chunks.size(); ++row) {
-        values a = chunks_->split(left.chunks[row]);
+        values a = chunks_->split_a(left.chunks[row]);
         Value& sum = sums[tile * left.chunks.size() + row];
         for (std::size_t piece = 0; piece < a.size(); ++piece) sum = chunks_->add_product(a[piece], b[piece], sum);
       }
@@ -392,6 +416,7 @@ class narrow_kernel {
   product_types types_;
   std::int64_t row_columns_;
   workgroup group_;
+  bool shifted_;
   std::optional<matrix_product> product_;
   std::optional<chunk_product> chunks_;
   Value batch_, first_column_;

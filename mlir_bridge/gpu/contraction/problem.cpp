@@ -10,11 +10,23 @@ namespace kiln::gpu {
 product_types types_of(element_type a, element_type b) {
   using enum element_type;
   if (a == b && (a == f16 || a == bf16 || a == f32)) return {a, f32};
-  if (a == i8 && b == i8) return {i8, i32};
+  if ((a == i8 || a == u8) && b == i8) return {i8, i32, a == u8};
   if (a == f64) return {f64, f64};
   if (storage_bits(a) == 64) return {i64, i64};
   // Other integers are widened when they are stored to shared memory.
   return {i32, i32};
+}
+
+bool is_shifted(const gpu_row& row, const product_types& types) {
+  if (!types.unsigned_a) return false;
+  switch (row.matrix) {
+    case matrix_unit::mfma_gfx908:
+    case matrix_unit::mfma_gfx90a:
+    case matrix_unit::mfma_gfx942:
+    case matrix_unit::mfma_gfx950: return true;
+    case matrix_unit::none: return row.dots == dot_unit::f16_and_i8;
+    default: return false;
+  }
 }
 
 bool divides(std::int64_t by, const dim& size) { return codegen::known_factor(size) % by == 0; }

@@ -45,8 +45,13 @@ struct operand {
 // The types of a product: that of the factors in shared memory, and that of the sums.
 struct product_types {
   element_type factor, sum;
+  // The factor is i8, but the bytes of A are unsigned.
+  bool unsigned_a = false;
 };
 product_types types_of(element_type a, element_type b);
+// Returns true if A is unsigned, but the target's instructions multiply signed bytes only (MFMA, v_dot4_i32_i8). Then A
+// is stored minus 128, and every column's sum is corrected by 128 times the sum of the column of B.
+bool is_shifted(const gpu_row& row, const product_types& types);
 
 struct contraction_problem {
   dim batch = 1, m = 0, n = 0, k = 0;

@@ -57,10 +57,9 @@ class staged_pipeline {
       // Loads are issued at the beginning of the iteration and stored to shared memory at its end. They are not carried
       // around the loop, because LLVM would undo that.
       auto next_a = a_.fetch(depth(code_.add(step, 1))), next_b = b_.fetch(depth(code_.add(step, 1)));
-      // Only arithmetic may be moved across this point.
-      if (e_.target.family == target_family::amdgpu)
-        call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 1)});
+      schedule_barrier(code_, e_.target.family, passing::arithmetic);
       values sums = multiply(stage, values(now.begin(), now.end() - 1));
+      if (tile_.instruction) schedule_barrier(code_, e_.target.family, passing::nothing);
       if (tile_.stages == 1) group_.barrier();
       store(next_a, next_b, next);
       group_.barrier();
@@ -151,7 +150,7 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
                    divides(tile.n, problem.n)};
 
   tile_loader a(e, group, problem.a, types.factor, tile.m, tile.chunks, batch, place.first_m,
-                !divides(step_elements, problem.a.depth));
+                !divides(step_elements, problem.a.depth), is_shifted(e.target.gpu, types));
   tile_loader b(e, group, problem.b, types.factor, tile.n, tile.chunks, batch, place.first_n,
                 !divides(step_elements, problem.b.depth));
   const std::int64_t pipeline_bytes = tile.stages * tile.stage_bytes();
@@ -167,7 +166,7 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   if (splits > 1) last = e.min(e.add(first, steps_of_split), steps);
   else last = steps.is_static() && steps.value() > 2 ? unknown(code, e.target.family, e.size(steps)) : e.size(steps);
   staged_pipeline pipeline(e, group, tile, a, b, *product, memory, step_elements);
-  values sums = pipeline.run(first, last);
+  values sums = product->finished(pipeline.run(first, last));
   group.barrier();
   auto write = [&](const values& total) { write_tile(e, problem, *product, total, place, memory); };
   if (split) {

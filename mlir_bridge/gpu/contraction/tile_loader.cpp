@@ -7,7 +7,7 @@
 namespace kiln::gpu {
 
 tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor,
-                         std::int64_t rows, std::int64_t chunks, Value batch, Value first_row, bool beyond)
+                         std::int64_t rows, std::int64_t chunks, Value batch, Value first_row, bool beyond, bool shift)
     : e_(e),
       code_(e.code),
       from_(from),
@@ -16,7 +16,8 @@ tile_loader::tile_loader(kernel_emitter& e, workgroup& group, const operand& fro
       chunks_(chunks),
       batch_(batch),
       first_row_(first_row),
-      beyond_(beyond) {
+      beyond_(beyond),
+      shift_(shift) {
   const std::int64_t total = rows * chunks, threads = std::min(group.threads(), total);
   // Threads beyond the last chunk repeat the work of other threads; they write the same bytes.
   Value thread = code_.rem(group.thread(), threads);
@@ -59,8 +60,10 @@ tile_loader::fetched tile_loader::fetch(Value k_tile) {
 }
 
 void tile_loader::store(const fetched& chunks, Value memory) {
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    store_chunk(code_, byte_address(code_, memory, places_[i].bytes), chunks[i].masked(code_));
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Value chunk = chunks[i].masked(code_);
+    store_chunk(code_, byte_address(code_, memory, places_[i].bytes), shift_ ? shifted(code_, chunk) : chunk);
+  }
 }
 
 void tile_loader::copy(Value k_tile, Value memory) {

@@ -9,9 +9,9 @@ namespace kiln::gpu {
 class tile_loader {
  public:
   // Loads rows [first_row, first_row + rows) of `from`, `chunks` chunks per step. `beyond` is true if the last step may
-  // exceed the depth.
+  // exceed the depth. If `shift`, bytes are stored minus 128 (is_shifted).
   tile_loader(kernel_emitter& e, workgroup& group, const operand& from, element_type factor, std::int64_t rows,
-              std::int64_t chunks, Value batch, Value first_row, bool beyond);
+              std::int64_t chunks, Value batch, Value first_row, bool beyond, bool shift = false);
 
   std::int64_t bytes() const { return rows_ * chunks_ * 16; }
 
@@ -35,7 +35,7 @@ class tile_loader {
   element_type factor_;
   std::int64_t rows_, chunks_;
   Value batch_, first_row_;
-  bool beyond_;
+  bool beyond_, shift_;
   // The chunks that this thread copies.
   std::vector<place> places_;
 };

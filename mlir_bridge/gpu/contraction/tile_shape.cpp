@@ -45,6 +45,7 @@ std::int64_t registers(const tile_shape& tile, const gpu_row& row, const problem
              scattered_b = size.b_piece < elements_of_chunk(types.factor);
   const std::int64_t threads = tile.threads(row);
   std::int64_t result = 40 + tile.m * tile.n / threads * (storage_bits(types.sum) / 32);
+  if (is_shifted(row, types)) result += tile.instruction ? tile.part_n * tile.instruction->m / row.wave : tile.part_n;
   // Elements that are loaded one by one take a register each until they are combined.
   if (!tile.async)
     result += (tile.m * (scattered_a ? 3 : 1) + tile.n * (scattered_b ? 3 : 1)) * tile.chunks * 4 / threads;

@@ -17,7 +17,7 @@ chunk_product::chunk_product(kernel_emitter& e, const product_types& types)
     kind_ = mixed ? kind::dot_i8_mixed : kind::dot_i8;
 }
 
-values chunk_product::split(Value chunk) const {
+values chunk_product::split(Value chunk, element_type type) const {
   values pieces;
   if (kind_ != kind::multiply_add) {
     for (std::int64_t w = 0; w < 4; ++w) {
@@ -29,9 +29,9 @@ values chunk_product::split(Value chunk) const {
     return pieces;
   }
   const std::int64_t lanes = elements_of_chunk(types_.factor);
-  Value elements = code_.to_compute(
-      reinterpret(code_, chunk, code_builder::with_lanes(code_.storage_type(types_.factor), lanes)), types_.factor);
-  elements = convert_element(code_, elements, types_.factor, types_.sum);
+  Value elements =
+      code_.to_compute(reinterpret(code_, chunk, code_builder::with_lanes(code_.storage_type(type), lanes)), type);
+  elements = convert_element(code_, elements, type, types_.sum);
   for (std::int64_t i = 0; i < lanes; ++i) pieces.push_back(code_.lane(elements, i));
   return pieces;
 }
@@ -43,7 +43,8 @@ Value chunk_product::add_product(Value a, Value b, Value sum) const {
     case kind::dot_f16: return call_intrinsic(code_, "llvm.amdgcn.fdot2", sum.getType(), {a, b, sum, no});
     case kind::dot_i8: return call_intrinsic(code_, "llvm.amdgcn.sdot4", sum.getType(), {a, b, sum, no});
     case kind::dot_i8_mixed:
-      return call_intrinsic(code_, "llvm.amdgcn.sudot4", sum.getType(), {yes, a, yes, b, sum, no});
+      return call_intrinsic(code_, "llvm.amdgcn.sudot4", sum.getType(),
+                            {types_.unsigned_a ? no : yes, a, yes, b, sum, no});
     case kind::multiply_add: break;
   }
   return is_float(types_.sum)
@@ -63,6 +64,7 @@ class vector_multiplier final : public multiplier {
         tile_(tile),
         types_(types),
         product_(e, types),
+        shifted_(is_shifted(e.target.gpu, types)),
         across_m_(tile.m / tile.part_m),
         across_n_(tile.n / tile.part_n) {
     x_ = code_.rem(group.thread(), across_n_), y_ = code_.div(group.thread(), across_n_);
@@ -79,24 +81,38 @@ class vector_multiplier final : public multiplier {
   }
 
   values zeros() override {
-    return values(static_cast<std::size_t>(tile_.part_m * tile_.part_n),
+    return values(static_cast<std::size_t>((tile_.part_m + (shifted_ ? 1 : 0)) * tile_.part_n),
                   code_.number(code_.scalar_type(types_.sum), 0));
   }
 
   values multiply(Value a, Value b, values sums) override {
     for (std::int64_t c = 0; c < tile_.chunks; ++c) {
-      std::vector<values> left = read(a, y_, across_m_, tile_.part_m, c),
-                          right = read(b, x_, across_n_, tile_.part_n, c);
-      for (std::size_t piece = 0; piece < left[0].size(); ++piece)
+      std::vector<values> left, right;
+      for (Value chunk : read(a, y_, across_m_, tile_.part_m, c)) left.push_back(product_.split_a(chunk));
+      for (Value chunk : read(b, x_, across_n_, tile_.part_n, c)) right.push_back(product_.split_b(chunk));
+      for (std::size_t piece = 0; piece < left[0].size(); ++piece) {
+        for (std::size_t j = 0; shifted_ && j < right.size(); ++j) {
+          Value& sum = sums[left.size() * right.size() + j];
+          sum = product_.add_shift(right[j][piece], sum);
+        }
         for (std::size_t i = 0; i < left.size(); ++i)
           for (std::size_t j = 0; j < right.size(); ++j) {
             Value& sum = sums[i * right.size() + j];
             sum = product_.add_product(left[i][piece], right[j][piece], sum);
           }
+      }
       // Without this barrier the compiler loads all chunks at once and runs out of registers.
-      if (family_ == target_family::amdgpu && c + 1 < tile_.chunks)
-        call_intrinsic(code_, "llvm.amdgcn.sched.barrier", {}, {code_.integer(code_.builder.getI32Type(), 0)});
+      if (c + 1 < tile_.chunks) schedule_barrier(code_, family_, passing::nothing);
     }
+    return sums;
+  }
+
+  values finished(values sums) override {
+    if (!shifted_) return sums;
+    const auto columns = static_cast<std::size_t>(tile_.part_n), count = sums.size() - columns;
+    for (std::size_t i = 0; i < count; ++i)
+      sums[i] = code_.make<mlir::arith::SubIOp>(sums[i], sums[count + i % columns]);
+    sums.resize(count);
     return sums;
   }
 
@@ -116,15 +132,15 @@ class vector_multiplier final : public multiplier {
 
  private:
   // Reads chunk c of this thread's rows: first, first + step, ...
-  std::vector<values> read(Value tile, Value first, std::int64_t step, std::int64_t count, std::int64_t c) {
-    std::vector<values> result;
+  values read(Value tile, Value first, std::int64_t step, std::int64_t count, std::int64_t c) {
+    values result;
     const std::int64_t row_bytes = tile_.chunks * chunk_bytes;
     for (std::int64_t i = 0; i < count; ++i) {
       // The swizzle of rows that are eight apart is the same.
       Value row = code_.add(first, step % 8 ? i * step : 0);
       Value chunk = code_.mul(bit_xor(code_, code_.constant(c), swizzle(code_, row, tile_.chunks)), chunk_bytes);
       Value address = byte_address(code_, tile, code_.add(code_.mul(first, row_bytes), chunk));
-      result.push_back(product_.split(load_chunk(code_, byte_address(code_, address, i * step * row_bytes))));
+      result.push_back(load_chunk(code_, byte_address(code_, address, i * step * row_bytes)));
     }
     return result;
   }
@@ -135,6 +151,7 @@ class vector_multiplier final : public multiplier {
   tile_shape tile_;
   product_types types_;
   chunk_product product_;
+  bool shifted_;
   std::int64_t across_m_, across_n_;
   Value x_, y_;
 };

@@ -104,6 +104,30 @@ TEST(contraction, large_products_use_the_matrix_unit_without_spills) {
     }
 }
 
+// MFMA and v_dot4_i32_i8 take signed bytes only, WMMA and mma.sync a factor of each kind.
+TEST(contraction, unsigned_by_signed_bytes_use_the_matrix_unit) {
+  for (const target_row& target : gpu_targets())
+    for (std::int64_t rows : {1, 16, 512}) {
+      SCOPED_TRACE(target.name + ", rows: " + std::to_string(rows));
+      const native_kernel kernel =
+          finalize_for(*dot_fusion({rows, 512}, {512, 512}, {.transpose_b = true, .type = i32}, u8, i8), target);
+      const launch& product = kernel.launches.back();
+      EXPECT_EQ(product.statistics.spills + product.statistics.private_bytes, 0);
+      const auto units = gpu::find_matrix_instructions(target.gpu.matrix, i8, false);
+      if (!units.empty() && (rows > 16 || units.back()->m == 16)) {
+        EXPECT_GT(product.statistics.matrix_instructions, 0);
+      }
+    }
+  EXPECT_TRUE(gpu::is_shifted(find_target("gfx942").gpu, gpu::types_of(u8, i8)));
+  EXPECT_TRUE(gpu::is_shifted(find_target("gfx1030").gpu, gpu::types_of(u8, i8)));
+  for (const char* target : {"gfx1010", "gfx1100", "gfx1201", "sm_75", "sm_80"})
+    EXPECT_FALSE(gpu::is_shifted(find_target(target).gpu, gpu::types_of(u8, i8))) << target;
+  const native_kernel kernel =
+      finalized(*dot_fusion({64, 512}, {512, 64}, {.transpose_b = false, .type = i32}, u8, i8), "sm_80");
+  EXPECT_THAT(std::string(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1),
+              testing::HasSubstr("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"));
+}
+
 TEST(contraction, constant_weights_are_packed_once) {
   native_kernel kernel = finalized(*dot_fusion({64, 200}, {200, 64}, {.type = f16}, f16, f16), "gfx942");
   ASSERT_EQ(kernel.launches.size(), 2u);
