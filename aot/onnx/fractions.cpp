@@ -110,6 +110,20 @@ std::optional<fraction> without_rounding(scalar_function f, std::span<const frac
   }
 }
 
+// Powers that models write for products and roots: Pow(size, 0.5) is the side of a square of patches.
+std::optional<fraction> power(std::span<const fraction> x) {
+  const fraction exponent = reduced(x[1]);
+  if (exponent.rounded || !exponent.over.is_static() || !exponent.under.is_static()) return std::nullopt;
+  const std::int64_t over = exponent.over.value(), under = exponent.under.value();
+  if (over == 1 && under == 1) return x[0];
+  if (over == 1 && under == 2) return in_steps(real_step::kind::sqrt, x.first(1));
+  if (over == 2 && under == 1) {
+    if (is_exact(x[0])) return exact({x[0].over * x[0].over, x[0].under * x[0].under});
+    return in_steps(real_step::kind::mul, std::array{x[0], x[0]});
+  }
+  return std::nullopt;
+}
+
 std::optional<fraction> apply(scalar_function f, std::span<const fraction> x, element_type type,
                               const dim_facts& facts) {
   using kind = real_step::kind;
@@ -127,6 +141,7 @@ std::optional<fraction> apply(scalar_function f, std::span<const fraction> x, el
     case scalar_function::min: return in_steps(kind::minimum, x);
     case scalar_function::max: return in_steps(kind::maximum, x);
     case scalar_function::sqrt: return in_steps(kind::sqrt, x);
+    case scalar_function::pow: return power(x);
     case scalar_function::reciprocal: return in_steps(kind::div, std::array{one, x[0]});
     case scalar_function::neg: return in_steps(kind::sub, std::array{zero, x[0]});
     default: return std::nullopt;

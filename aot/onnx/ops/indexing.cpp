@@ -107,6 +107,39 @@ std::vector<value> segment_sums(node& n) {
   return {n.b.add(segment_sum{n.integer("segments", 0)}, {n.in(0), n.in(1)})};
 }
 
+// Whether element j of a pair comes before element i in the sorted order. NaN ranks above every number, and equal
+// elements keep their order.
+value comes_before(builder& b, value xj, value xi, value j, value i, bool largest) {
+  value before = b.binary(largest ? fn::greater : fn::less, xj, xi), same = b.binary(fn::equal, xj, xi);
+  if (is_float(xj.type().type)) {
+    value nan_j = b.unary(fn::is_nan, xj), nan_i = b.unary(fn::is_nan, xi);
+    value other = largest ? nan_i : nan_j;
+    before = b.binary(fn::logical_or, before,
+                      b.binary(fn::logical_and, largest ? nan_j : nan_i, b.unary(fn::logical_not, other)));
+    same = b.binary(fn::logical_or, same, b.binary(fn::logical_and, nan_j, nan_i));
+  }
+  return b.binary(fn::logical_or, before, b.binary(fn::logical_and, same, b.binary(fn::less, j, i)));
+}
+
+// All elements along an axis of any size in sorted order, and their indices. The position of an element is the number
+// of elements that come before it, so the work grows with the square of the size.
+std::vector<value> sorted_by_rank(builder& b, value x, std::int64_t axis, bool largest) {
+  auto dims = x.type().dims;
+  const auto at = static_cast<std::size_t>(axis);
+  const dim size = dims[at];
+  auto pairs = dims, row = dims, column = dims;
+  pairs.insert(pairs.begin() + axis, size);
+  row.insert(row.begin() + axis, dim(1));
+  column.insert(column.begin() + axis + 1, dim(1));
+  auto all = [&](value v, const std::vector<dim>& shape) { return b.broadcast_to(b.with_dims(v, shape), pairs); };
+  value before = comes_before(b, all(x, column), all(x, row), b.iota_like(element_type::i64, pairs, axis),
+                              b.iota_like(element_type::i64, pairs, axis + 1), largest);
+  value rank = b.reduced(reduction_kind::sum, b.to_type(before, element_type::i64), {axis}, false);
+  value place = b.iota_like(element_type::i64, dims, axis);
+  const scatter_elements write{axis, scatter_reduction::none};
+  return {b.add(write, {x, rank, x}), b.add(write, {place, rank, place})};
+}
+
 // Returns the largest (or smallest) k elements along an axis. If k depends on sizes, computes as many as k can be at
 // most and returns the first k of them.
 std::vector<value> top(node& n) {
@@ -124,10 +157,15 @@ std::vector<value> top(node& n) {
   const bool largest = n.integer("largest", 1) != 0;
   constexpr std::int64_t most_chosen = 1 << 16;
   auto most = b.facts().upper(k);
-  // Refuses the node with a message that names the dimension.
-  if (!most || (!k.is_static() && *most > most_chosen)) n.numbers(1, "k");
   value x = n.in(0);
   const dim size = x.type().dims[at], room = capacity_of(n.owner.state(), size);
+  if (!most || (!k.is_static() && *most > most_chosen)) {
+    // Refuses the node with a message that names the dimension.
+    if (has_bounded_dims(x.type())) n.numbers(1, "k");
+    std::vector<value> sorted = sorted_by_rank(b, x, axis, largest);
+    for (value& v : sorted) v = b.slice_axis(v, axis, 0, k);
+    return sorted;
+  }
   if (!k.is_static() && !b.facts().at_least(room, *most)) {
     value fill = b.constant(largest ? lowest(x.type().type) : highest(x.type().type));
     auto dims = x.type().dims;
@@ -200,7 +238,7 @@ constexpr operator_row rows[] = {
     {"Scatter", scattered_elements, 9},
     {"ScatterND", scattered_nd, 11},
     {"SegmentSum", segment_sums, 1, "ids ascend", "kiln"},
-    {"TopK", top, 6, "k known at import, or bounded by sizes"},
+    {"TopK", top, 6, "k known at import, or a size"},
     {"ArgMax", arg<true>},
     {"ArgMin", arg<false>},
     {"TensorScatter", tensor_scatter, 24},

@@ -154,6 +154,18 @@ TEST(computed_sizes, powers_are_products) {
   for (std::int64_t n : {1, 2, 7}) EXPECT_EQ(size_for(p, n), 2 * n);
 }
 
+// DPT reads the side of its square of patches as int(patches ** 0.5).
+TEST(computed_sizes, the_side_of_a_square_is_a_root) {
+  for (double exponent : {0.5, 1.0, 2.0}) {
+    program p = array_of_size([&](model_builder& m) {
+                  m.floats("exponent", {}, {static_cast<float>(exponent)});
+                  m.node("Pow", {"length", "exponent"}, {"size"});
+                }).import();
+    for (std::int64_t n : {1, 2, 15, 16, 17, 100})
+      EXPECT_EQ(size_for(p, n), static_cast<std::int64_t>(std::pow(static_cast<double>(n), exponent))) << n;
+  }
+}
+
 // The number of windows in n elements is 0 for n < 4, which are refused when n is known.
 TEST(computed_sizes, a_divisor_that_only_some_sizes_make_0) {
   model_builder m;

@@ -212,4 +212,39 @@ TEST(open_operators, a_size_that_is_usually_one_broadcasts) {
   EXPECT_THROW(run(p, {wave({2, 5}, 0.4)}), error);  // 5 and 2
 }
 
+// A sort is a TopK of all elements. Rounded numbers repeat, and equal ones keep their order.
+TEST(open_operators, an_axis_of_any_size_is_sorted) {
+  for (std::int64_t axis : {0, 1})
+    for (std::int64_t largest : {0, 1})
+      expect_same(
+          [&](const std::vector<std::string>& dims) {
+            model_builder m(18);
+            m.input("x", float_type, dims).output("best").output("order");
+            m.integers("axis", {}, {axis}), m.floats("five", {}, {5});
+            m.node("Mul", {"x", "five"}, {"scaled"});
+            m.node("Round", {"scaled"}, {"numbers"});
+            m.node("Shape", {"x"}, {"sizes"});
+            m.node("Gather", {"sizes", "axis"}, {"k"});
+            m.node("Unsqueeze", {"k", "first"}, {"all"}), m.integers("first", {1}, {0});
+            auto& node = m.node("TopK", {"numbers", "all"}, {"best", "order"});
+            graph_builder::attribute(node, "axis", axis), graph_builder::attribute(node, "largest", largest);
+            return m;
+          },
+          {"a", "b"}, {{1, 1}, {2, 7}, {9, 3}, {20, 20}});
+}
+
+// NaN ranks above every number, as it does for a known size.
+TEST(open_operators, numbers_that_are_not_finite_are_sorted) {
+  const literal x = literal::of<float>({element_type::f32, {6}}, {1, NAN, -INFINITY, INFINITY, NAN, 0});
+  for (std::int64_t largest : {0, 1}) {
+    model_builder m(18);
+    m.input("x", float_type, {"n"}).output("best").output("order");
+    m.node("Shape", {"x"}, {"all"});
+    graph_builder::attribute(m.node("TopK", {"x", "all"}, {"best", "order"}), "largest", largest);
+    const auto order = run(m.import(), {x})[1].to_int64();
+    const std::vector<std::int64_t> falling{1, 4, 3, 0, 5, 2}, rising{2, 5, 0, 3, 1, 4};
+    EXPECT_EQ(order, largest ? falling : rising);
+  }
+}
+
 }  // namespace
