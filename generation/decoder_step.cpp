@@ -172,10 +172,8 @@ dim_bindings decoder_step::sizes_of(const step_ids& ids, std::vector<shape>& sha
     shapes.push_back(input_shape(i, ids, states, encoded));
     if (shapes.back().is_static()) given.push_back({name, parameters_[i].type(), shapes.back()});
     const auto values = values_of(ports_.inputs[i], ids, encoded);
-    if (is_float(shapes.back().type) || values.empty() || values.size() > max_value_elements) continue;
-    for (std::size_t element = 0; element < values.size(); ++element)
-      if (auto symbol = value_symbol(name, static_cast<std::int64_t>(element)).str(); model().symbols.contains(symbol))
-        branch[symbol] = values[element];
+    if (is_float(shapes.back().type) || values.empty()) continue;
+    branch.merge(bind_values(model().symbols, name, literal::from_int64(values)));
   }
   dim_bindings sizes = bind_shapes(given);
   sizes.merge(branch);

@@ -1,5 +1,7 @@
 #include "ir/bind_shapes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "ir/invalid_shape.hpp"
@@ -10,6 +12,21 @@ namespace {
 [[noreturn]] void disagree(const given_shape& input, const std::string& why) {
   throw error(invalid_shape,
               "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
+}
+
+constexpr std::array summaries{summary::max, summary::min, summary::sum};
+
+// nullopt for the largest or smallest of no elements.
+std::optional<std::int64_t> summarized(summary s, const literal& data) {
+  std::optional<std::int64_t> result;
+  for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i) {
+    const std::int64_t x = data.at_int(i);
+    if (!result) result = x;
+    else if (s == summary::sum)
+      result = static_cast<std::int64_t>(static_cast<std::uint64_t>(*result) + static_cast<std::uint64_t>(x));
+    else result = s == summary::max ? std::max(*result, x) : std::min(*result, x);
+  }
+  return result || s != summary::sum ? result : 0;
 }
 
 }  // namespace
@@ -41,12 +58,26 @@ dim value_symbol(std::string_view input, std::int64_t element) {
   return dim::symbol(std::string(value_prefix) + std::string(input) + "." + std::to_string(element));
 }
 
+dim value_symbol(std::string_view input, summary of_all) {
+  return dim::symbol(std::string(value_prefix) + std::string(input) + "." + std::string(enum_name(of_all)));
+}
+
+bool decides_sizes(const std::map<std::string, dim_range>& symbols, std::string_view input) {
+  for (std::int64_t i = 0; i < max_value_elements; ++i)
+    if (symbols.contains(value_symbol(input, i).str())) return true;
+  return std::ranges::any_of(summaries, [&](summary s) { return symbols.contains(value_symbol(input, s).str()); });
+}
+
 dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input,
                          const literal& data) {
   dim_bindings bindings;
-  if (is_float(data.type().type) || data.type().element_count() > max_value_elements) return bindings;
-  for (std::int64_t i = 0, n = data.type().element_count(); i < n; ++i)
+  if (is_float(data.type().type)) return bindings;
+  const std::int64_t count = data.type().element_count();
+  for (std::int64_t i = 0; i < (count > max_value_elements ? 0 : count); ++i)
     if (std::string symbol = value_symbol(input, i).str(); wanted.contains(symbol)) bindings[symbol] = data.at_int(i);
+  for (summary s : summaries)
+    if (std::string symbol = value_symbol(input, s).str(); wanted.contains(symbol))
+      if (auto number = summarized(s, data)) bindings[symbol] = *number;
   return bindings;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "ir/enum_names.hpp"
 #include "ir/literal.hpp"
 #include "ir/program.hpp"
 
@@ -30,6 +31,16 @@ inline constexpr std::string_view value_prefix = "value.";
 // Largest element count of an input whose elements may become symbols.
 inline constexpr std::int64_t max_value_elements = 64;
 dim value_symbol(std::string_view input, std::int64_t element);
+// What all elements of such an input, of any size, give together is a symbol, too: "value.NAME.max", "value.NAME.min"
+// or "value.NAME.sum".
+enum class summary : std::uint8_t { max, min, sum };
+template <>
+struct enum_table<summary> {
+  static constexpr std::array<std::string_view, 3> names{"max", "min", "sum"};
+};
+dim value_symbol(std::string_view input, summary of_all);
+// Whether one of the symbols stands for elements of this input.
+bool decides_sizes(const std::map<std::string, dim_range>& symbols, std::string_view input);
 // Returns those symbols of `wanted` that stand for elements of this input, with their values.
 dim_bindings bind_values(const std::map<std::string, dim_range>& wanted, const std::string& input, const literal& data);
 

@@ -4,21 +4,11 @@
 #include "ir/invalid_shape.hpp"
 
 namespace kiln {
-namespace {
-
-bool decides_sizes(const std::string& input, const std::map<std::string, dim_range>& symbols) {
-  for (std::int64_t i = 0; i < max_value_elements; ++i)
-    if (symbols.contains(value_symbol(input, i).str())) return true;
-  return false;
-}
-
-}  // namespace
-
 model_interface interface_of(const program& p) {
   model_interface result{{}, {}, p.symbols};
   for (value v : p.main().parameters()) {
     const std::string& name = module::parameter_name(v);
-    result.inputs.push_back({name, v.type(), decides_sizes(name, p.symbols)});
+    result.inputs.push_back({name, v.type(), decides_sizes(p.symbols, name)});
   }
   for (std::size_t i = 0; i < p.main().outputs().size(); ++i)
     result.outputs.push_back({p.main().output_names()[i], p.main().outputs()[i].type(), false});
@@ -43,7 +33,6 @@ dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].data || !model.inputs[i].decides_sizes) continue;
     const shape& is = shapes[i].is;
-    if (is.element_count() > max_value_elements) continue;
     const std::span bytes(static_cast<const std::byte*>(inputs[i].data), is.bytes());
     add_sizes(sizes, bind_values(model.symbols, shapes[i].name, literal(is, {bytes.begin(), bytes.end()})),
               shapes[i].name);

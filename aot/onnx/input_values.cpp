@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "ir/nearest_name.hpp"
-#include "ir/ops/structure.hpp"
+#include "ir/ops/all.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -21,6 +21,11 @@ Number parsed(const std::string& name, const std::string& text) {
   if (code != std::errc{} || end != text.data() + text.size())
     misused(name, "'" + text + "' is not " + (std::is_integral_v<Number> ? "an integer" : "a number"));
   return number;
+}
+
+// Types whose sums do not wrap for the sizes that models have.
+bool holds_integers(element_type type) {
+  return type == element_type::i32 || type == element_type::i64 || type == element_type::u32;
 }
 
 }  // namespace
@@ -56,6 +61,29 @@ void check_given_inputs(const import_options& options, const ::onnx::GraphProto&
     for (const auto& t : graph.initializer())
       if (t.name() == name) misused(name, "the model has a constant of this name already");
   }
+}
+
+void know_summary(node& n, summary s, value data, value result) {
+  import_state& state = n.owner.state();
+  if (!state.values_as_symbols || &n.b.target() != &state.result.main()) return;
+  if (!result.type().is_static() || result.type().element_count() != 1 || !holds_integers(result.type().type)) return;
+  while ((data.producer->op().is<convert>() && holds_integers(data.type().type)) || data.producer->op().is<reshape>() ||
+         data.producer->op().is<transpose>())
+    data = data.producer->inputs()[0];
+  const auto* input = data.producer->op().get_if<parameter>();
+  if (!input || (!holds_integers(data.type().type) && data.type().type != element_type::boolean)) return;
+  if (n.b.known(result)) return;  // by its elements
+  const dim symbol = value_symbol(input->name_in_module, s);
+  state.known.facts.set_range(symbol.str(), 0, INT64_MAX);
+  n.b.set_known(result, {symbol});
+}
+
+void know_last_sum(node& n, value sums, value index, value result) {
+  const auto* op = sums.producer->op().get_if<cumulative_sum>();
+  if (!op || op->exclusive || op->reverse || sums.type().rank() != 1) return;
+  const auto at = n.b.constant_of(index);
+  if (at && at->type().element_count() == 1 && at->to_int64()[0] == -1)
+    know_summary(n, summary::sum, sums.producer->inputs()[0], result);
 }
 
 std::vector<std::string> inputs_behind(value v) {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "aot/onnx/graph.hpp"
+#include "aot/onnx/node.hpp"
+#include "ir/bind_shapes.hpp"
 
 namespace kiln::onnx_import {
 
@@ -14,6 +16,12 @@ value given_input(builder& b, const std::string& name, const shape& declared, co
 
 // Throws error{usage} if a value is given for an input that the graph does not have.
 void check_given_inputs(const import_options& options, const ::onnx::GraphProto& graph);
+
+// If all elements of an input, possibly converted and reshaped, are reduced to `result`, and elements of inputs may
+// decide sizes (import_state::values_as_symbols), then `result` is known to be a symbol.
+void know_summary(node& n, summary s, value data, value result);
+// The last of the running sums of a vector is the sum of all.
+void know_last_sum(node& n, value sums, value index, value result);
 
 // The parameters of the module that v depends on, in order of first use.
 std::vector<std::string> inputs_behind(value v);

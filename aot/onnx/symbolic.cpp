@@ -1,5 +1,6 @@
 #include "aot/onnx/symbolic.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/error.hpp"
@@ -8,15 +9,22 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Operations that only move elements. The inputs after the data inputs (the first or all) are indices, which must be
-// numbers.
-enum class data_inputs { first, all };
+// Operations that only move elements. The inputs other than the data inputs are indices, which must be numbers.
+enum class data_inputs { first, all, first_and_last };
+bool is_data(data_inputs which, std::size_t input, std::size_t count) {
+  return input == 0 || which == data_inputs::all || (which == data_inputs::first_and_last && input + 1 == count);
+}
+
 std::optional<data_inputs> mover(const operation& op) {
   if (op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<broadcast>() || op.is<gather>() ||
       op.is<gather_elements>() || op.is<gather_nd>())
     return data_inputs::first;
   if (op.is<concat>()) return data_inputs::all;
-  return std::nullopt;
+  const auto* elements = op.get_if<scatter_elements>();
+  const auto* rows = op.get_if<scatter_nd>();
+  const bool writes = (elements && elements->reduction == scatter_reduction::none) ||
+                      (rows && rows->reduction == scatter_reduction::none);
+  return writes ? std::optional(data_inputs::first_and_last) : std::nullopt;
 }
 
 // Runs such an operation on element positions, then looks the positions up.
@@ -26,11 +34,11 @@ std::optional<known_elements> move(const operation& op, data_inputs which, std::
   known_elements pool;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     std::vector<std::int64_t> elements;
-    bool is_data = i == 0 || which == data_inputs::all;
+    const bool data = is_data(which, i, inputs.size());
     for (const dim& d : values[i]) {
-      if (!is_data && !d.is_static()) return std::nullopt;
-      elements.push_back(is_data ? static_cast<std::int64_t>(pool.size()) : d.value());
-      if (is_data) pool.push_back(d);
+      if (!data && !d.is_static()) return std::nullopt;
+      elements.push_back(data ? static_cast<std::int64_t>(pool.size()) : d.value());
+      if (data) pool.push_back(d);
     }
     arguments.push_back(literal::of({element_type::i64, inputs[i].dims}, elements));
   }
@@ -137,22 +145,56 @@ std::optional<known_elements> cast(element_type to, const known_elements& values
   return result;
 }
 
-std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values,
-                                      const dim_facts& facts) {
-  if (op.axes.size() != input.rank()) return std::nullopt;
-  if (values.empty() && op.kind != reduction_kind::sum && op.kind != reduction_kind::product) return std::nullopt;
-  if (values.empty()) return known_elements{op.kind == reduction_kind::sum ? 0 : 1};
-  dim total = values[0];
-  for (const dim& d : std::span(values).subspan(1)) {
-    switch (op.kind) {
-      case reduction_kind::sum: total = total + d; break;
-      case reduction_kind::product: total = total * d; break;
-      case reduction_kind::min: total = facts.min(total, d); break;
-      case reduction_kind::max: total = facts.max(total, d); break;
-      default: return std::nullopt;
-    }
+std::optional<dim> combined(reduction_kind kind, const dim& a, const dim& b, const dim_facts& facts) {
+  switch (kind) {
+    case reduction_kind::sum: return a + b;
+    case reduction_kind::product: return a * b;
+    case reduction_kind::min: return facts.min(a, b);
+    case reduction_kind::max: return facts.max(a, b);
+    default: return std::nullopt;
   }
-  return known_elements{total};
+}
+
+// The number of elements between neighbours along each axis.
+std::vector<std::int64_t> strides_of(const shape& type) {
+  std::vector<std::int64_t> result(type.rank(), 1);
+  for (std::size_t k = type.rank(); k-- > 1;) result[k - 1] = result[k] * type.dims[k].value();
+  return result;
+}
+
+std::optional<known_elements> combine(const reduce& op, const shape& input, const known_elements& values,
+                                      std::size_t count, const dim_facts& facts) {
+  if (values.empty() && op.kind != reduction_kind::sum && op.kind != reduction_kind::product) return std::nullopt;
+  if (values.empty()) return known_elements(count, dim(op.kind == reduction_kind::sum ? 0 : 1));
+  const auto strides = strides_of(input);
+  std::vector<std::optional<dim>> totals(count);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::int64_t at = 0;
+    for (std::size_t k = 0; k < input.rank(); ++k)
+      if (std::ranges::find(op.axes, static_cast<std::int64_t>(k)) == op.axes.end())
+        at = at * input.dims[k].value() + static_cast<std::int64_t>(i) / strides[k] % input.dims[k].value();
+    auto& total = totals.at(static_cast<std::size_t>(at));
+    total = total ? combined(op.kind, *total, values[i], facts) : values[i];
+    if (!total) return std::nullopt;
+  }
+  known_elements result;
+  for (const auto& total : totals) result.push_back(total.value());
+  return result;
+}
+
+known_elements running_sums(const cumulative_sum& op, const shape& input, const known_elements& values) {
+  const auto axis = static_cast<std::size_t>(op.axis);
+  const std::int64_t stride = strides_of(input)[axis], length = input.dims[axis].value();
+  known_elements result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i) / stride % length;
+    dim total = 0;
+    for (std::int64_t k = 0; k < length; ++k)
+      if (op.reverse ? k > place : k < place)
+        total = total + values[i + static_cast<std::size_t>((k - place) * stride)];
+    result.push_back(op.exclusive ? total : total + values[i]);
+  }
+  return result;
 }
 
 std::optional<known_elements> evaluate(const operation& op, std::span<const shape> inputs,
@@ -162,7 +204,9 @@ std::optional<known_elements> evaluate(const operation& op, std::span<const shap
   if (const auto* e = op.get_if<elementwise>())
     return map(*e, values, static_cast<std::size_t>(output.element_count()), inputs.back().type, facts);
   if (const auto* c = op.get_if<convert>()) return cast(c->type, values[0], facts);
-  if (const auto* r = op.get_if<reduce>()) return combine(*r, inputs[0], values[0], facts);
+  if (const auto* r = op.get_if<reduce>())
+    return combine(*r, inputs[0], values[0], static_cast<std::size_t>(output.element_count()), facts);
+  if (const auto* c = op.get_if<cumulative_sum>()) return running_sums(*c, inputs[0], values[0]);
   return std::nullopt;
 }
 

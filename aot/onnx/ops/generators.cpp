@@ -72,6 +72,8 @@ std::vector<value> range(node& n) {
       count = (dim(0) - span - step - dim(1)) / (dim(0) - step);
     }
   } else {
+    // The limit may follow from the elements of an input. Asking for it lets the import start again with them.
+    if (!b.constant_of(n.in(1))) n.known(1, "limit");
     double step = n.number(2, "delta"), elements = std::ceil((n.number(1, "limit") - n.number(0, "start")) / step);
     if (step == 0 || !(std::abs(elements) < 1e12)) invalid("the range has no end");
     count = static_cast<std::int64_t>(elements);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "ir/ops/segment_sum.hpp"
 
@@ -13,7 +14,9 @@ using fn = scalar_function;
 std::vector<value> gathered(node& n) {
   const std::int64_t axis = n.axis("axis", 0, n.rank(0));
   value indices = from_beginning(n.b, n.in(1), n.dims(0)[static_cast<std::size_t>(axis)]);
-  return {n.b.add(gather{axis}, {n.in(0), indices})};
+  value result = n.b.add(gather{axis}, {n.in(0), indices});
+  know_last_sum(n, n.in(0), n.in(1), result);
+  return {result};
 }
 
 std::vector<value> gathered_elements(node& n) {

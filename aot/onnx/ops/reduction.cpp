@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operators.hpp"
 
 namespace kiln::onnx_import {
@@ -26,7 +27,11 @@ std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
 
 template <reduction_kind Kind, std::int64_t Since = 18>
 std::vector<value> reduced(node& n) {
-  return {n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0)};
+  value result = n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0);
+  if constexpr (Kind == reduction_kind::sum) know_summary(n, summary::sum, n.in(0), result);
+  if constexpr (Kind == reduction_kind::max) know_summary(n, summary::max, n.in(0), result);
+  if constexpr (Kind == reduction_kind::min) know_summary(n, summary::min, n.in(0), result);
+  return {result};
 }
 
 value sum(node& n, value x) {

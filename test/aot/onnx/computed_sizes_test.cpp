@@ -181,6 +181,91 @@ TEST(computed_sizes, a_divisor_that_only_some_sizes_make_0) {
   EXPECT_THROW(size_for(p, 3), error);
 }
 
+// Returns the reference's first output where the elements of the first input decide sizes.
+literal output_of_values(const program& p, const std::vector<literal>& inputs) {
+  std::vector<given_shape> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    value parameter = p.main().parameters()[i];
+    shapes.push_back({module::parameter_name(parameter), parameter.type(), inputs[i].type()});
+  }
+  dim_bindings sizes = bind_shapes(shapes);
+  add_sizes(sizes, bind_values(p.symbols, shapes[0].name, inputs[0]), shapes[0].name);
+  return evaluate(p.bind(sizes).main(), inputs)[0];
+}
+
+// Masks of padded batches are as long as the longest sequence.
+TEST(computed_sizes, a_mask_is_as_long_as_the_largest_length) {
+  for (bool floats : {false, true}) {
+    model_builder m;
+    m.input("lengths", int64_type, {"n"}).output("y");
+    m.node("ReduceMax", {"lengths"}, {"longest"});
+    m.node("Squeeze", {"longest"}, {"limit"});
+    graph_builder::attribute(m.node("Cast", {"limit"}, {"end"}), "to", std::int64_t{floats ? float_type : int64_type});
+    if (floats) m.floats("zero", {}, {0}), m.floats("one", {}, {1});
+    else m.integers("zero", {}, {0}), m.integers("one", {}, {1});
+    m.node("Range", {"zero", "end", "one"}, {"y"});
+    program p = m.import();
+    EXPECT_TRUE(p.symbols.contains("value.lengths.max"));
+    EXPECT_EQ(output_of_values(p, {literal::from_int64({3, 7, 2})}).to_doubles().size(), 7u);
+    EXPECT_EQ(output_of_values(p, {literal::from_int64({1})}).to_doubles(), std::vector<double>{0});
+  }
+}
+
+// A sequence that is added to such a mask must have the same length.
+TEST(computed_sizes, a_length_that_data_decide_must_fit_the_sequence) {
+  model_builder m;
+  m.input("lengths", int64_type, {"n"}).input("x", float_type, {"t"}).output("y");
+  m.node("ReduceMax", {"lengths"}, {"longest"});
+  m.floats("one", {1}, {1});
+  m.node("Expand", {"one", "longest"}, {"mask"});
+  m.node("Add", {"x", "mask"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(output_of_values(p, {literal::from_int64({2, 3}), ramp({3}, 1)}).to_doubles().size(), 3u);
+  EXPECT_THROW(output_of_values(p, {literal::from_int64({2, 2}), ramp({3}, 1)}), error);
+}
+
+// torch's repeat_interleave: the last of the running sums of the repeats. A mask of booleans is counted.
+TEST(computed_sizes, repeats_add_up_to_a_size) {
+  model_builder running;
+  running.input("repeats", int64_type, {"n"}).output("y");
+  running.integers("axis", {}, {0}), running.integers("last", {1}, {-1}), running.floats("one", {1}, {1});
+  running.node("CumSum", {"repeats", "axis"}, {"sums"});
+  running.node("Gather", {"sums", "last"}, {"total"});
+  running.node("Expand", {"one", "total"}, {"y"});
+  program p = running.import();
+  EXPECT_EQ(output_of_values(p, {literal::from_int64({3, 0, 4})}).to_doubles().size(), 7u);
+  model_builder mask;
+  mask.input("mask", bool_type, {"n"}).output("y");
+  mask.floats("one", {1}, {1});
+  graph_builder::attribute(mask.node("Cast", {"mask"}, {"numbers"}), "to", std::int64_t{int64_type});
+  mask.node("ReduceSum", {"numbers"}, {"total"});
+  mask.node("Expand", {"one", "total"}, {"y"});
+  program q = mask.import();
+  const literal bits = literal::of<std::uint8_t>({element_type::boolean, {4}}, {true, false, true, true});
+  EXPECT_EQ(output_of_values(q, {bits}).to_doubles().size(), 3u);
+}
+
+// index_copy writes one element of a shape. The offsets of levels are running sums of products.
+TEST(computed_sizes, elements_of_shapes_are_written_and_reduced_along_an_axis) {
+  model_builder m(17);
+  m.input("x", float_type, {"n", "k"}).output("y");
+  m.integers("zero", {1}, {0}), m.integers("one", {1}, {1}), m.integers("five", {1}, {5}),
+      m.integers("two", {2}, {2, 2});
+  m.node("Shape", {"x"}, {"shape"});
+  m.node("ScatterElements", {"shape", "zero", "five"}, {"written"});
+  graph_builder::attribute(m.node("Concat", {"shape", "written"}, {"four"}), "axis", std::int64_t{0});
+  m.node("Reshape", {"four", "two"}, {"levels"});
+  auto& areas = m.node("ReduceProd", {"levels"}, {"areas"});
+  graph_builder::attribute(areas, "axes", std::vector<std::int64_t>{1}),
+      graph_builder::attribute(areas, "keepdims", std::int64_t{0});
+  m.node("CumSum", {"areas", "zero"}, {"ends"});
+  m.node("Gather", {"ends", "one"}, {"size"});
+  m.node("ConstantOfShape", {"size"}, {"y"});
+  program p = m.import();
+  for (std::int64_t n : {1, 3})
+    for (std::int64_t k : {2, 4}) EXPECT_EQ(first_output(p, {ramp({n, k}, 1)}).type().element_count(), n * k + 5 * k);
+}
+
 // An image of open size gives the samples that the same image of known size gives.
 TEST(computed_sizes, an_image_of_open_size_is_sampled) {
   for (const char* pads : {"zeros", "border", "reflection"})
