@@ -212,6 +212,25 @@ TEST(open_operators, a_size_that_is_usually_one_broadcasts) {
   EXPECT_THROW(run(p, {wave({2, 5}, 0.4)}), error);  // 5 and 2
 }
 
+// The last row of an image's positions divides them all. Images of less than four rows of pixels have no positions.
+TEST(open_operators, a_last_row_that_may_be_missing_broadcasts) {
+  model_builder m(17);
+  m.input("x", float_type, {"1", "1", "n", "4"}).output("y");
+  auto& pool = m.node("AveragePool", {"x"}, {"rows"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{4, 4});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{4, 4});
+  m.integers("last", {1}, {-1}), m.integers("far", {1}, {INT64_MAX}), m.integers("axis", {1}, {2});
+  m.node("Slice", {"rows", "last", "far", "axis"}, {"end"});
+  m.node("Sub", {"rows", "end"}, {"y"});
+  program p = m.import();
+  for (std::int64_t n : {4, 8, 13}) {
+    const auto y = run(p, {wave({1, 1, n, 4}, 0.3)})[0].to_doubles();
+    ASSERT_EQ(y.size(), static_cast<std::size_t>(n / 4));
+    EXPECT_EQ(y.back(), 0);
+    if (n > 4) EXPECT_NE(y.front(), 0);
+  }
+}
+
 // A sort is a TopK of all elements. Rounded numbers repeat, and equal ones keep their order.
 TEST(open_operators, an_axis_of_any_size_is_sorted) {
   for (std::int64_t axis : {0, 1})
