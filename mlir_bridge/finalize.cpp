@@ -32,8 +32,7 @@ native_kernel finalize(portable_kernel kernel, const target_row& target, const k
   auto module = cpu ? cpu::lower_to_llvm(*generated.code, context, target, result.launches)
                     : gpu::lower_to_llvm(*generated.code, context, target, result.launches, result.sizes.size());
   out.lower_ms = time.lap();
-  const bool unroll = !cpu || generated.generator.unroll;
-  make_native(*module, target, unroll ? loop_optimization::unroll : loop_optimization::keep, result, out);
+  make_native(*module, target, loop_optimization::unroll, result, out);
   return result;
 }
 

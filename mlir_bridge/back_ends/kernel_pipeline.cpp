@@ -1,11 +1,9 @@
 #include "mlir_bridge/back_ends/kernel_pipeline.hpp"
 
-#include "llvm/Analysis/InlineCost.h"
-#include "llvm/Transforms/IPO/GlobalDCE.h"
-#include "llvm/Transforms/IPO/Inliner.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/IndVarSimplify.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopRotation.h"
@@ -15,49 +13,72 @@
 namespace kiln::codegen {
 namespace {
 
-constexpr int optimization_level = 3;
+constexpr int unrolling_level = 3;  // full unrolling as at -O3
 
 void add_loops(llvm::FunctionPassManager& function, llvm::LoopPassManager loops, bool memory_ssa) {
   function.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), memory_ssa));
 }
 
-// Runs before the inliner, so that the inliner sees the final size of the body.
-llvm::FunctionPassManager clean_up() {
-  llvm::FunctionPassManager function;
-  function.addPass(llvm::SimplifyCFGPass());
-  function.addPass(llvm::EarlyCSEPass(true));
+void add_combining(llvm::FunctionPassManager& function) {
+  function.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   function.addPass(llvm::InstCombinePass());
-  return function;
 }
 
-llvm::FunctionPassManager optimize_loops(bool unroll) {
-  llvm::FunctionPassManager function = clean_up();
+// The call of a stage, if the function does nothing but load its arguments, call it and return.
+llvm::CallInst* call_of_stage(llvm::Function& exported) {
+  if (exported.isDeclaration() || exported.hasLocalLinkage() || exported.size() != 1) return nullptr;
+  auto* end = llvm::dyn_cast<llvm::ReturnInst>(exported.front().getTerminator());
+  auto* call = end && end != &exported.front().front() ? llvm::dyn_cast<llvm::CallInst>(end->getPrevNode()) : nullptr;
+  const llvm::Function* stage = call ? call->getCalledFunction() : nullptr;
+  const bool only = stage && !stage->isDeclaration() && stage->hasLocalLinkage() && stage->hasOneUse();
+  return only && stage->getReturnType()->isVoidTy() ? call : nullptr;
+}
+
+// Moves the code of each stage into the exported function that calls it. An inliner would copy it, and would turn
+// noalias arguments, which the code generator does not use, into metadata of every load and store. Without local
+// functions the code of one launch can be told from the rest of the object (runtime/code_identity.hpp).
+struct join_stages : llvm::PassInfoMixin<join_stages> {
+  llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager&) {
+    for (llvm::Function& exported : module) {
+      llvm::CallInst* call = call_of_stage(exported);
+      if (!call) continue;
+      llvm::Function& stage = *call->getCalledFunction();
+      llvm::BasicBlock &loads = exported.front(), &first = stage.front();
+      for (llvm::Argument& argument : stage.args())
+        argument.replaceAllUsesWith(call->getArgOperand(argument.getArgNo()));
+      call->eraseFromParent();
+      loads.getTerminator()->eraseFromParent();
+      first.splice(first.begin(), &loads);
+      exported.splice(exported.end(), &stage);
+      loads.eraseFromParent();
+    }
+    for (llvm::Function& function : llvm::make_early_inc_range(module))
+      if (function.empty() && function.hasLocalLinkage()) function.eraseFromParent();
+    return llvm::PreservedAnalyses::none();
+  }
+};
+
+}  // namespace
+
+llvm::ModulePassManager kernel_pipeline() {
+  llvm::FunctionPassManager function;
+  function.addPass(llvm::SimplifyCFGPass());
+  add_combining(function);
   llvm::LoopPassManager hoist;
   hoist.addPass(llvm::LoopRotatePass());
   hoist.addPass(llvm::LICMPass(llvm::LICMOptions()));
   add_loops(function, std::move(hoist), /*memory_ssa=*/true);
-  llvm::LoopPassManager simplify;
-  simplify.addPass(llvm::IndVarSimplifyPass());
-  if (unroll) simplify.addPass(llvm::LoopFullUnrollPass(optimization_level));
-  add_loops(function, std::move(simplify), /*memory_ssa=*/false);
-  if (unroll) function.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(optimization_level)));
-  function.addPass(llvm::EarlyCSEPass(true));
-  function.addPass(llvm::InstCombinePass());
+  llvm::LoopPassManager unroll;
+  unroll.addPass(llvm::LoopFullUnrollPass(unrolling_level));
+  add_loops(function, std::move(unroll), /*memory_ssa=*/false);
+  add_combining(function);
   llvm::LoopPassManager again;
   again.addPass(llvm::LICMPass(llvm::LICMOptions()));
   add_loops(function, std::move(again), /*memory_ssa=*/true);
   function.addPass(llvm::SimplifyCFGPass());
-  return function;
-}
-
-}  // namespace
-
-llvm::ModulePassManager kernel_pipeline(bool unroll) {
   llvm::ModulePassManager module;
-  module.addPass(llvm::createModuleToFunctionPassAdaptor(clean_up()));
-  module.addPass(llvm::ModuleInlinerWrapperPass(llvm::getInlineParams(optimization_level, 0)));
-  module.addPass(llvm::GlobalDCEPass());
-  module.addPass(llvm::createModuleToFunctionPassAdaptor(optimize_loops(unroll)));
+  module.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(function)));
+  module.addPass(join_stages());
   return module;
 }
 

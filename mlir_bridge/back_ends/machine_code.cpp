@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <tuple>
 
@@ -13,9 +14,9 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
@@ -83,33 +84,29 @@ class listener {
   std::string problems_;
 };
 
-// Disables loop strength reduction in the code generator for the lifetime of this object. LLVM has no such option for a
-// single module or target, but a context asks its OptPassGate before it runs a pass that is not required.
-class without_strength_reduction : public llvm::OptPassGate {
- public:
-  explicit without_strength_reduction(llvm::LLVMContext& context)
-      : context_(context), before_(context.getOptPassGate()) {
-    context.setOptPassGate(*this);
-  }
-  ~without_strength_reduction() override { context_.setOptPassGate(before_); }
-  without_strength_reduction(const without_strength_reduction&) = delete;
-  without_strength_reduction& operator=(const without_strength_reduction&) = delete;
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "Loop Strength Reduction"; }
-
- private:
-  llvm::LLVMContext& context_;
-  llvm::OptPassGate& before_;
-};
+// Adds the passes of the code generator. LLVM has no option for a single module or target that leaves out loop strength
+// reduction; its global one is read while the passes are added, so that is done by one thread at a time.
+bool add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& stream, llvm::TargetMachine& machine,
+                llvm::CodeGenFileType type, bool strength_reduction) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  auto set = [&](bool disabled) {
+    llvm::cl::Option* option = llvm::cl::getRegisteredOptions().lookup("disable-lsr");
+    if (!option || option->addOccurrence(0, "disable-lsr", disabled ? "true" : "false", /*MultiArg=*/true))
+      throw error(error_kind::internal, "LLVM has no option 'disable-lsr'");
+  };
+  if (!strength_reduction) set(true);
+  const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
+  if (!strength_reduction) set(false);
+  return !refused;
+}
 
 std::vector<std::byte> emit(llvm::Module& module, const target_row& target, llvm::CodeGenFileType type) {
   llvm::TargetMachine& machine = machine_for(target);
-  std::optional<without_strength_reduction> gate;
-  if (!back_end_of(target.family).strength_reduction) gate.emplace(module.getContext());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+  if (!add_passes(passes, stream, machine, type, back_end_of(target.family).strength_reduction))
     throw error(error_kind::compile_failed, "LLVM cannot emit this kind of file for its target");
   listener problems(module.getContext());
   passes.run(module);
@@ -123,7 +120,6 @@ void run_pipeline(llvm::Module& module, const target_row& target, loop_optimizat
   if (loops != loop_optimization::vectorize) {
     tuning.LoopVectorization = false;
     tuning.SLPVectorization = false;
-    tuning.LoopUnrolling = loops == loop_optimization::unroll;
   }
   llvm::TargetMachine& machine = machine_for(target);
   module.setDataLayout(machine.createDataLayout());
@@ -141,7 +137,7 @@ void run_pipeline(llvm::Module& module, const target_row& target, loop_optimizat
   listener problems(module.getContext());
   const bool of_generators = loops != loop_optimization::vectorize;
   auto passes = back_end_of(target.family).short_pipeline && of_generators
-                    ? kernel_pipeline(loops == loop_optimization::unroll)
+                    ? kernel_pipeline()
                     : builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3);
   passes.run(module, modules);
   problems.check();

@@ -15,10 +15,9 @@ class Module;
 
 namespace kiln {
 
-// The loop optimizations that LLVM may apply. Our generators vectorize themselves, and unrolling only costs compile
-// time if a generator already uses several accumulators. `vectorize` (loop and SLP vectorization) is for code from
-// other sources.
-enum class loop_optimization : std::uint8_t { keep, unroll, vectorize };
+// The loop optimizations that LLVM may apply. Our generators vectorize themselves; `vectorize` (loop and SLP
+// vectorization) is for code from other sources.
+enum class loop_optimization : std::uint8_t { unroll, vectorize };
 
 namespace codegen {
 

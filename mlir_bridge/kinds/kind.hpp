@@ -21,7 +21,6 @@ struct kernel_generator {
   // The same for an open kernel (ir/native_kernel.hpp); null: the kind has none.
   void (*emit_open)(codegen::kernel_emitter&) = nullptr;
   bool (*opens)(const instruction& anchor) = nullptr;  // which anchors have an open kernel; null: all
-  bool unroll = false;  // CPU: LLVM may unroll loops; useless for generators that write several accumulators
 };
 
 struct kernel_kind {
