@@ -20,6 +20,8 @@ from values import Machine
 
 # Distinct states at one instruction before they are joined; two are needed for buffers that alternate.
 MOST_STATES = 6
+# More of them, in which registers that have another value each time (such as a loop's counter) are unknown.
+FORGETFUL_STATES = 4
 OLDEST = 64  # no counter is larger
 WIDTHS = {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2, "b32": 4, "u32": 4, "i32": 4, "f32": 4, "b64": 8, "u64": 8, "f64": 8, "b96": 12, "b128": 16}
 NO_MEMORY = ("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop")
@@ -130,6 +132,14 @@ class State:
                 and all(i in other.accesses and covers(other.accesses[i], a) for i, a in self.accesses.items())
                 and all(r in self.saved and self.saved[r][0] >= full and not np.any(self.saved[r][1] & ~lanes) for r, (full, lanes) in other.saved.items()))
 
+    def forget_what_counts(self, others):
+        """Makes registers unknown that have more than two values in these states."""
+        for r, v in list(self.values.items()):
+            found = {v.tobytes()}
+            found |= {o.values[r].tobytes() for o in others if r in o.values}
+            if len(found) > 2:
+                del self.values[r]
+
     def join(self, other):
         self.values = {r: v for r, v in self.values.items() if same(v, other.values.get(r))}
         for k, age in other.pending.items():
@@ -183,10 +193,14 @@ class Checker:
                     if any(state.within(k) for k in known):
                         break
                     if len(known) >= MOST_STATES:
+                        state.forget_what_counts(known)
+                        if any(state.within(k) for k in known):
+                            break
+                    if len(known) >= MOST_STATES + FORGETFUL_STATES:
                         joined = known[-1].copy()
                         joined.join(state)
                         state = joined
-                        if len(known) >= 2 * MOST_STATES:
+                        if len(known) >= 2 * MOST_STATES + FORGETFUL_STATES:
                             known.pop()
                     known.append(state.copy())
                 self.step(i, state)

@@ -68,6 +68,11 @@ class Rules(unittest.TestCase):
                 "v_add_u32_e32 v5, s4, v1", "ds_write_b32 v5, v0", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_cbranch_scc1 @2", "s_endpgm"]
         self.assertEqual(faults(loop), [])
         self.assertIn("race", faults([x if x != "s_barrier" else "s_nop 0" for x in loop]))
+        # A register that counts does not make the buffers unknown.
+        counts = [*(x.replace("@2", "@3") for x in ["v_mov_b32_e32 v6, 0", *loop])]
+        counts.insert(8, "v_add_u32_e32 v6, 16, v6")
+        self.assertEqual(faults(counts), [])
+        self.assertIn("race", faults([x if x != "s_barrier" else "s_nop 0" for x in counts]))
 
     def test_all_lanes_are_on_at_a_matrix_instruction(self):
         product = "v_mfma_f32_16x16x16_f16 v[2:5], v[8:9], v[4:5], 0"
