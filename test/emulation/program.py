@@ -54,7 +54,9 @@ class Program:
     def _run(self, arena, inputs, order):
         values = {}
         for v in self.program["values"]:
-            if v["from"] == "step":
+            if v["from"] == "empty":
+                values[v["id"]] = arena.buffer(0, b"")
+            elif v["from"] == "step":
                 values[v["id"]] = arena.buffer(v["bytes"], None, POISON["f" if v["type"] in FLOATS else "i"])
             elif v["from"] == "alias":
                 values[v["id"]] = values[v["of"]]
