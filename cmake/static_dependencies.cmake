@@ -32,7 +32,7 @@ target_link_libraries(kiln_onnx_messages INTERFACE kiln_onnx_generated)
 
 # Every archive of MLIR and LLVM except those of back ends that Kiln does not use: the linker takes only what is referred to, and something
 # that would drag in another back end is an undefined symbol instead of megabytes.
-set(wanted_back_ends X86 AMDGPU NVPTX SPIRV)
+set(wanted_back_ends X86 AArch64 AMDGPU NVPTX SPIRV)
 set(absent_back_ends ${LLVM_TARGETS_TO_BUILD})
 list(REMOVE_ITEM absent_back_ends ${wanted_back_ends})
 list(JOIN absent_back_ends "|" absent_pattern)

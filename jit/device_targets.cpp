@@ -22,7 +22,7 @@ const target_row* nearest_lower(const std::string& architecture) {
 device_target target_of(const device_info& device) {
   if (device.host_memory) {
     device_target result{native_target()};
-    if (result.row.vector_bits < 256)
+    if (result.row.triple == x86_triple && result.row.vector_bits < 256)
       result.note = fmt::format("this machine ({}) has no AVX2: it gets code for x86-64-v2", device.description);
     return result;
   }

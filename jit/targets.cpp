@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <array>
@@ -33,6 +34,11 @@ bool host_has_all(const List& list) {
   return std::all_of(list.begin(), list.end(), [](const char* f) { return host_has(f); });
 }
 
+bool is_arm() { return llvm::Triple(llvm::sys::getProcessTriple()).isAArch64(); }
+
+bool needs_byte_products(const target_row& row) { return row.features.find("+i8mm") != std::string::npos; }
+bool has_byte_products() { return host_has("dotprod") && host_has("i8mm"); }
+
 }  // namespace
 
 target_row find_target(std::string_view name) {
@@ -42,7 +48,12 @@ target_row find_target(std::string_view name) {
 }
 
 target_row native_target() {
-  target_row row{"native", target_family::cpu, cpu_triple, llvm::sys::getHostCPUName().str(), "", 256,
+  if (is_arm()) {
+    target_row row = *find_row(has_byte_products() ? "armv8.6-a" : "armv8-a");
+    row.name = "native";
+    return row;
+  }
+  target_row row{"native", target_family::cpu, x86_triple, llvm::sys::getHostCPUName().str(), "", 256,
                  16,       32 << 10,           1 << 20};
   std::vector<std::string> features;
   for (const auto& entry : host_features()) features.push_back((entry.second ? "+" : "-") + entry.first().str());
@@ -65,6 +76,8 @@ target_row native_target() {
 bool runs_here(const target_row& row) {
   if (row.family != target_family::cpu) return false;
   if (row.name == "native") return true;
+  if (is_arm() || row.triple != x86_triple)
+    return is_arm() && row.triple == arm_triple && (!needs_byte_products(row) || has_byte_products());
   return host_has_all(level_2) && (row.vector_bits < 256 || host_has_all(level_3)) &&
          (row.vector_bits < 512 || host_has_all(level_4));
 }

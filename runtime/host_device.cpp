@@ -1,6 +1,10 @@
 #include "runtime/host_device.hpp"
 
 #include <sys/mman.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,7 +51,8 @@ constexpr target_rule target_rules[] = {
     {"x86-64-v2", [] { return __builtin_cpu_supports("x86-64-v2") != 0; }},
     {"x86-64", [] { return true; }},
 #elif defined(__aarch64__)
-    {"aarch64", [] { return true; }},
+    {"armv8.6-a", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) && (getauxval(AT_HWCAP2) & HWCAP2_I8MM); }},
+    {"armv8-a", [] { return true; }},
 #endif
     {"native", [] { return true; }},
 };

@@ -13,44 +13,12 @@
 
 #include "ir/error.hpp"
 #include "runtime/elf_object.hpp"
+#include "runtime/relocation.hpp"
 
 namespace kiln {
 namespace {
 
-#if defined(__aarch64__)
-constexpr unsigned host_machine = EM_AARCH64;
-#else
-constexpr unsigned host_machine = EM_X86_64;
-#endif
-
-// Letters as in the psABI: S symbol, A addend, P place, L call stub of a function outside the image, G entry in the
-// global offset table.
-enum class formula { nothing, s_plus_a, s_plus_a_minus_p, l_plus_a_minus_p, g_plus_a_minus_p };
-enum class field { none, word64, signed32, unsigned32 };
-
-struct relocation_kind {
-  unsigned machine, type;
-  std::string_view name;
-  formula value;
-  field target;
-};
-constexpr unsigned code_4_gotpcrelx = 43;  // APX instructions; missing in Debian's <elf.h>
-constexpr relocation_kind relocation_kinds[] = {
-    {EM_X86_64, R_X86_64_NONE, "R_X86_64_NONE", formula::nothing, field::none},
-    {EM_X86_64, R_X86_64_64, "R_X86_64_64", formula::s_plus_a, field::word64},
-    {EM_X86_64, R_X86_64_32, "R_X86_64_32", formula::s_plus_a, field::unsigned32},
-    {EM_X86_64, R_X86_64_32S, "R_X86_64_32S", formula::s_plus_a, field::signed32},
-    {EM_X86_64, R_X86_64_PC32, "R_X86_64_PC32", formula::s_plus_a_minus_p, field::signed32},
-    {EM_X86_64, R_X86_64_PC64, "R_X86_64_PC64", formula::s_plus_a_minus_p, field::word64},
-    {EM_X86_64, R_X86_64_PLT32, "R_X86_64_PLT32", formula::l_plus_a_minus_p, field::signed32},
-    {EM_X86_64, R_X86_64_GOTPCREL, "R_X86_64_GOTPCREL", formula::g_plus_a_minus_p, field::signed32},
-    {EM_X86_64, R_X86_64_GOTPCRELX, "R_X86_64_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
-    {EM_X86_64, R_X86_64_REX_GOTPCRELX, "R_X86_64_REX_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
-    {EM_X86_64, code_4_gotpcrelx, "R_X86_64_CODE_4_GOTPCRELX", formula::g_plus_a_minus_p, field::signed32},
-};
-
-// A call stub jumps through the global offset table, because external functions are out of reach of a direct call.
-constexpr std::size_t stub_bytes = 16, got_entry_bytes = 8;
+constexpr std::size_t got_entry_bytes = 8;
 // The small code model reaches 2 GiB. No kernel comes close to this limit.
 constexpr std::uint64_t largest_image = 1u << 30;
 
@@ -82,17 +50,6 @@ struct fixup {
   std::uint64_t addend;
 };
 
-[[noreturn]] void unsupported(const std::string& what) {
-  throw error(error_kind::unsupported, "native object: " + what);
-}
-
-const relocation_kind& find_kind(unsigned type) {
-  for (const relocation_kind& kind : relocation_kinds)
-    if (kind.machine == host_machine && kind.type == type) return kind;
-  unsupported("relocation type " + std::to_string(type) + " of ELF machine " + std::to_string(host_machine) +
-              " (is the object position independent, small code model?)");
-}
-
 // Computes the whole layout before anything is mapped.
 class image_layout {
  public:
@@ -105,7 +62,7 @@ class image_layout {
       if (section.sh_type != SHT_RELA && section.sh_type != SHT_REL) continue;
       if (section.sh_info >= places.size()) corrupted_object("it has relocations for a section that does not exist");
       if (!places[section.sh_info]) continue;  // debug information, unwind tables
-      if (section.sh_type == SHT_REL) unsupported("relocations without addends (SHT_REL)");
+      if (section.sh_type == SHT_REL) unsupported_object("relocations without addends (SHT_REL)");
       for (const Elf64_Rela& relocation : object.relocations(section))
         add_fixup(object, places, section.sh_info, relocation);
     }
@@ -143,7 +100,7 @@ class image_layout {
     auto address = [&](place p) { return reinterpret_cast<std::uint64_t>(base) + offset(p); };
     for (const auto& [where, bytes] : copies_) std::memcpy(base + offset(where), bytes.data(), bytes.size());
     for (const auto& [t, index] : got_)
-      store(base + offset(got_place(index)), t.inside ? address(*t.inside) : t.outside);
+      patch(got_entry, base + offset(got_place(index)), t.inside ? address(*t.inside) : t.outside);
     for (const auto& [t, index] : stubs_)
       write_stub(base + offset(stub_place(index)), address(stub_place(index)), address(got_place(got_.at(t))));
     for (const fixup& f : fixups_) {
@@ -157,6 +114,11 @@ class image_layout {
           value = (relative_to_outside ? address(stub_place(stubs_.at(f.symbol))) : s) + f.addend - p;
           break;
         case formula::g_plus_a_minus_p: value = address(got_place(got_.at(f.symbol))) + f.addend - p; break;
+        case formula::page_of_s_plus_a_minus_page_of_p: value = page_of(s + f.addend) - page_of(p); break;
+        case formula::g_plus_a: value = address(got_place(got_.at(f.symbol))) + f.addend; break;
+        case formula::page_of_g_plus_a_minus_page_of_p:
+          value = page_of(address(got_place(got_.at(f.symbol))) + f.addend) - page_of(p);
+          break;
       }
       patch(*f.kind, base + offset(f.where), value);
     }
@@ -174,7 +136,8 @@ class image_layout {
  private:
   std::uint64_t reserve(region r, std::uint64_t bytes, std::uint64_t alignment) {
     std::uint64_t at = (sizes_[r] + alignment - 1) / alignment * alignment;
-    if (bytes > largest_image || at + bytes > largest_image) unsupported("its code and data need more than 1 GiB");
+    if (bytes > largest_image || at + bytes > largest_image)
+      unsupported_object("its code and data need more than 1 GiB");
     sizes_[r] = at + bytes;
     return at;
   }
@@ -182,18 +145,18 @@ class image_layout {
   std::optional<place> place_section(const elf_object& object, const Elf64_Shdr& section) {
     if (!(section.sh_flags & SHF_ALLOC)) return std::nullopt;
     if (section.sh_type == SHT_INIT_ARRAY || section.sh_type == SHT_FINI_ARRAY || section.sh_type == SHT_PREINIT_ARRAY)
-      unsupported("static constructors (section " + std::string(object.section_name(section)) + ")");
+      unsupported_object("static constructors (section " + std::string(object.section_name(section)) + ")");
     if (section.sh_type != SHT_PROGBITS && section.sh_type != SHT_NOBITS) return std::nullopt;  // notes, unwind tables
     auto name = object.section_name(section);
     if (name == ".eh_frame") return std::nullopt;  // nothing unwinds through a kernel
     if (section.sh_flags & (SHF_TLS | SHF_COMPRESSED))
-      unsupported("section " + std::string(name) + " is thread-local or compressed");
+      unsupported_object("section " + std::string(name) + " is thread-local or compressed");
     bool executable = section.sh_flags & SHF_EXECINSTR, writable = section.sh_flags & SHF_WRITE;
-    if (executable && writable) unsupported("section " + std::string(name) + " is writable and executable");
+    if (executable && writable) unsupported_object("section " + std::string(name) + " is writable and executable");
     if (executable && section.sh_type == SHT_NOBITS) corrupted_object("code without contents");
     std::uint64_t alignment = std::max<std::uint64_t>(section.sh_addralign, 1);
     if (alignment & (alignment - 1)) corrupted_object("a section's alignment is not a power of two");
-    if (alignment > 4096) unsupported("section " + std::string(name) + " is aligned to more than a page");
+    if (alignment > 4096) unsupported_object("section " + std::string(name) + " is aligned to more than a page");
     // Written only by relocation.
     bool relocated_only = name.starts_with(".data.rel.ro");
     region part = executable ? text : writable && !relocated_only ? data : read_only;
@@ -208,15 +171,15 @@ class image_layout {
     auto name = std::string(object.symbol_name(symbol));
     auto type = ELF64_ST_TYPE(symbol.st_info);
     if (type == STT_GNU_IFUNC || type == STT_TLS)
-      unsupported("symbol '" + name + "' is " + (type == STT_TLS ? "thread-local" : "an indirect function"));
+      unsupported_object("symbol '" + name + "' is " + (type == STT_TLS ? "thread-local" : "an indirect function"));
     if (symbol.st_shndx == SHN_UNDEF) {
       const void* address = externals_(name);
-      if (!address) unsupported("it needs '" + name + "', which kernels may not call");
+      if (!address) unsupported_object("it needs '" + name + "', which kernels may not call");
       return {std::nullopt, reinterpret_cast<std::uint64_t>(address)};
     }
     if (symbol.st_shndx == SHN_ABS) return {std::nullopt, symbol.st_value};
     if (symbol.st_shndx == SHN_COMMON)
-      unsupported("symbol '" + name + "' is a common symbol; compile with -fno-common");
+      unsupported_object("symbol '" + name + "' is a common symbol; compile with -fno-common");
     if (symbol.st_shndx >= places.size())
       corrupted_object("symbol '" + name + "' lies in a section that does not exist");
     const auto& where = places[symbol.st_shndx];
@@ -228,7 +191,7 @@ class image_layout {
 
   void add_fixup(const elf_object& object, const std::vector<std::optional<place>>& places, std::size_t section,
                  const Elf64_Rela& relocation) {
-    const relocation_kind& kind = find_kind(ELF64_R_TYPE(relocation.r_info));
+    const relocation_kind& kind = find_relocation(ELF64_R_TYPE(relocation.r_info));
     std::uint64_t width = kind.target == field::word64 ? 8 : kind.target == field::none ? 0 : 4;
     const Elf64_Shdr& patched = object.sections()[section];
     if (patched.sh_type == SHT_NOBITS || relocation.r_offset > patched.sh_size ||
@@ -237,13 +200,12 @@ class image_layout {
     if (kind.value == formula::nothing) return;
     std::size_t index = ELF64_R_SYM(relocation.r_info);
     target t = resolve(object, places, index);
-    bool relative = kind.value == formula::s_plus_a_minus_p || kind.value == formula::l_plus_a_minus_p;
     bool undefined = index != 0 && object.symbol(index).st_shndx == SHN_UNDEF;
-    if (relative && kind.target == field::signed32 && undefined) {
+    if (kind.may_call() && undefined) {
       stubs_.try_emplace(t, stubs_.size());
       got_.try_emplace(t, got_.size());
     }
-    if (kind.value == formula::g_plus_a_minus_p) got_.try_emplace(t, got_.size());
+    if (kind.uses_got()) got_.try_emplace(t, got_.size());
     fixups_.push_back({&kind,
                        {places[section]->part, places[section]->offset + relocation.r_offset},
                        t,
@@ -252,38 +214,6 @@ class image_layout {
 
   place got_place(std::size_t index) const { return {read_only, got_at_ + index * got_entry_bytes}; }
   place stub_place(std::size_t index) const { return {text, stubs_at_ + index * stub_bytes}; }
-
-  template <class T>
-  static void store(std::byte* at, T value) {
-    std::memcpy(at, &value, sizeof value);
-  }
-
-  // jmp *got(%rip), then traps.
-  static void write_stub(std::byte* at, std::uint64_t address, std::uint64_t got) {
-    std::memset(at, 0xCC, stub_bytes);
-    at[0] = std::byte{0xFF};
-    at[1] = std::byte{0x25};
-    store(at + 2, static_cast<std::int32_t>(got - (address + 6)));
-  }
-
-  static void patch(const relocation_kind& kind, std::byte* at, std::uint64_t value) {
-    auto as_signed = static_cast<std::int64_t>(value);
-    auto check = [&](bool fits) {
-      if (!fits)
-        unsupported(std::string(kind.name) +
-                    " does not reach its target; compile position independent code, small code model");
-    };
-    switch (kind.target) {
-      case field::none: return;
-      case field::word64: return store(at, value);
-      case field::signed32:
-        check(as_signed == static_cast<std::int32_t>(as_signed));
-        return store(at, static_cast<std::int32_t>(as_signed));
-      case field::unsigned32:
-        check(value == static_cast<std::uint32_t>(value));
-        return store(at, static_cast<std::uint32_t>(value));
-    }
-  }
 
   const code_image::external_symbols& externals_;
   std::vector<std::pair<place, std::span<const std::byte>>> copies_;

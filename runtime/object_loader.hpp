@@ -1,9 +1,9 @@
-// Loads relocatable objects (ELF64 x86-64 as LLVM writes them: position independent, small code model) into this
-// process. Several objects share one mapping with three parts: text and call stubs (read, execute), read-only data and
-// the global offset table (read), data (read, write). No page is ever both writable and executable. Undefined symbols
-// resolve only to functions on a list. Objects may come from files, so every read is bounds-checked. Throws
-// error{corrupted} for a damaged object and error{unsupported}, naming the feature, for one that this loader cannot
-// load. Immutable once loaded; find() may be called from any thread. The mapping lives as long as the image.
+// Loads relocatable objects (ELF64 of x86-64 and of 64-bit Arm as LLVM writes them: position independent, small code
+// model) into this process. Several objects share one mapping with three parts: text and call stubs (read, execute),
+// read-only data and the global offset table (read), data (read, write). No page is ever both writable and executable.
+// Undefined symbols resolve only to functions on a list. Objects may come from files, so every read is bounds-checked.
+// Throws error{corrupted} for a damaged object and error{unsupported}, naming the feature, for one that this loader
+// cannot load. Immutable once loaded; find() may be called from any thread. The mapping lives as long as the image.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ void unfuse(llvm::Module& module) {
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
                                             std::span<const launch> launches) {
   auto result = codegen::to_llvm(module, context);
-  if (target.triple == cpu_triple && target.vector_bits < 256) unfuse(*result);
+  if (target.triple == x86_triple && target.vector_bits < 256) unfuse(*result);
   set_function_attributes(*result, target, launches);
   return result;
 }

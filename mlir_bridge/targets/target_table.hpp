@@ -10,8 +10,9 @@
 
 namespace kiln {
 
-// The LLVM triple of every CPU row.
-inline constexpr const char* cpu_triple = "x86_64-unknown-linux-gnu";
+// The LLVM triples of CPU rows.
+inline constexpr const char* x86_triple = "x86_64-unknown-linux-gnu";
+inline constexpr const char* arm_triple = "aarch64-unknown-linux-gnu";
 
 std::span<const target_row> targets();
 

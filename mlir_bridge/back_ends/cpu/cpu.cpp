@@ -1,4 +1,4 @@
-// The back end for x86-64: relocatable ELF objects, which the runtime loads (runtime/object_loader.hpp).
+// The back end for x86-64 and 64-bit Arm: relocatable ELF objects, which the runtime loads (runtime/object_loader.hpp).
 #include <mutex>
 
 #include "llvm/IR/Module.h"
@@ -16,6 +16,10 @@ void initialize() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
 }
 

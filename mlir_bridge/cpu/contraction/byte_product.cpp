@@ -8,9 +8,10 @@ namespace kiln::cpu {
 
 namespace {
 
-enum class method { vnni, pairs, bytes };
+enum class method { vnni, arm, pairs, bytes };
 
 method method_of(const byte_products& p, std::int64_t lanes) {
+  if (!p.arm.empty() && lanes == 4) return method::arm;
   if (!p.x86 || lanes < 4) return method::bytes;
   return p.vnni ? method::vnni : method::pairs;
 }
@@ -58,16 +59,21 @@ std::optional<byte_products> find_byte_products(const target_row& target, elemen
   p.x86 = target.triple.starts_with("x86_64");
   p.vnni = p.x86 && !p.left_signed && p.right_signed &&
            (has(",+avx512vnni,") || (target.vector_bits <= 256 && has(",+avxvnni,")));
+  if (target.triple.starts_with("aarch64")) {
+    if (p.left_signed == p.right_signed && has(",+dotprod,")) p.arm = p.left_signed ? "sdot" : "udot";
+    else if (!p.left_signed && p.right_signed && has(",+i8mm,")) p.arm = "usdot";
+  }
   return p;
 }
 
 std::int64_t registers_of_factor(const std::optional<byte_products>& products) {
-  return products && !products->vnni ? 2 : 1;
+  return products && !products->vnni && products->arm.empty() ? 2 : 1;
 }
 
 byte_factor split_bytes(code_builder& code, const byte_products& products, Value lanes, bool is_left) {
   switch (method_of(products, code_builder::lanes_of(lanes))) {
-    case method::vnni: return {with_element(code, lanes, 8), {}};
+    case method::vnni:
+    case method::arm: return {with_element(code, lanes, 8), {}};
     case method::bytes: return {lanes, {}};
     case method::pairs: break;
   }
@@ -82,6 +88,9 @@ Value add_byte_products(code_builder& code, const byte_products& products, const
   switch (method_of(products, lanes)) {
     case method::vnni:
       return call(code, fmt::format("llvm.x86.avx512.vpdpbusd.{}", lanes * 32), sum.getType(),
+                  {sum, left.first, right.first});
+    case method::arm:
+      return call(code, fmt::format("llvm.aarch64.neon.{}", products.arm), sum.getType(),
                   {sum, left.first, right.first});
     case method::pairs:
       return add_pairs(code, left.second, right.second, add_pairs(code, left.first, right.first, sum));

@@ -4,10 +4,12 @@
 //  * AVX-512 VNNI and AVX-VNNI multiply u8 by i8 in one instruction (vpdpbusd).
 //  * Other x86-64 processors multiply and add pairs of 16-bit numbers (vpmaddwd), once for the even and once for the
 //    odd bytes. vpmaddubsw is not used, because it saturates.
+//  * Arm processors multiply bytes of one kind by sdot or udot, and u8 by i8 by usdot (armv8.6-a).
 //  * Short vectors and other processors unpack the bytes.
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
 
@@ -21,6 +23,8 @@ inline constexpr std::int64_t bytes_of_lane = 4;
 struct byte_products {
   bool left_signed = false, right_signed = false;
   bool x86 = false, vnni = false;
+  // The Arm instruction for these factors: "sdot", "udot" or "usdot"; empty if there is none.
+  std::string_view arm = {};
 };
 
 // Returns the method for these factors, or nullopt unless both are 8-bit integers.

@@ -117,5 +117,17 @@ TEST(byte_contraction, finds_vnni) {
   EXPECT_FALSE(cpu::find_byte_products(row, u8, i8)->vnni);
 }
 
+TEST(byte_contraction, finds_the_instructions_of_arm) {
+  target_row row{"x", target_family::cpu, "aarch64-unknown-linux-gnu", "generic", "+neon", 128, 32};
+  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "");
+  row.features = "+dotprod";
+  EXPECT_EQ(cpu::find_byte_products(row, i8, i8)->arm, "sdot");
+  EXPECT_EQ(cpu::find_byte_products(row, u8, u8)->arm, "udot");
+  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "");
+  row.features = "+dotprod,+i8mm";
+  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "usdot");
+  EXPECT_EQ(cpu::find_byte_products(row, i8, u8)->arm, "");
+}
+
 }  // namespace
 }  // namespace kiln::test
