@@ -55,6 +55,9 @@ class Rules(unittest.TestCase):
         self.assertEqual(faults(EXCHANGE), [])
         self.assertEqual(faults([x for x in EXCHANGE if x != "s_barrier"]), ["race"])
         self.assertEqual(faults([x for i, x in enumerate(EXCHANGE) if i != 2]), ["barrier"])
+        mixed = [x.replace("v_xor_b32_e32 v2, 0x100, v1", "v_bitop3_b32 v2, 0x100, v1, v1 bitop3:0x3c") for x in EXCHANGE]
+        self.assertEqual(faults(mixed, "gfx950"), [])
+        self.assertEqual(faults([x.replace("0x100", "16") for x in mixed if x != "s_barrier"], "gfx950"), [])
         # A wave alone needs none, and neither does an exchange within each wave.
         self.assertEqual(faults([x for x in EXCHANGE if x != "s_barrier"], threads=64), [])
         self.assertEqual(faults([x.replace("0x100", "16") for x in EXCHANGE if x != "s_barrier"]), [])

@@ -69,6 +69,15 @@ def reverse(x):
     return result
 
 
+def truth_table(table, a, b, c):
+    """v_bitop3_b32: bit 4a + 2b + c of the table for each bit of the operands."""
+    result = np.zeros_like(a)
+    for i in range(8):
+        if table >> i & 1:
+            result |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+    return result
+
+
 def align_bit(a, b, count):
     return low((u64(a) << np.uint64(32) | u64(b)) >> u64(shift(count)))
 
@@ -246,6 +255,8 @@ class Machine:
             return None if values.get(operands[0]) is None else operation(values[operands[0]], sources[0])
         if name.startswith("s_bfe_u32") and sources[0] is not None and sources[1] is not None:
             return bits(sources[0], sources[1] & np.uint32(31), (sources[1] >> np.uint32(16)) & np.uint32(127))
+        if name.startswith("v_bitop3_b32") and len(sources) == 3 and not any(s is None for s in sources):
+            return truth_table(next((int(m[7:], 0) for m in part.modifiers if m.startswith("bitop3:")), 0), *sources)
         # A carry that is added: only the plain sum is known.
         if "_co_ci_" in name or "addc" in name or "subb" in name:
             return None
