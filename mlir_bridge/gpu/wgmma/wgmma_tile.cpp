@@ -19,6 +19,8 @@ constexpr std::int64_t barrier_bytes = 256;
 constexpr std::int64_t epilogue_registers = 40;
 constexpr std::int64_t most_stages = 8;
 constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
+// Rows that fill a quarter of a tile or less, and up to which all rows are one tile.
+constexpr std::int64_t too_few_rows = 16, few_rows = 64;
 
 std::int64_t blocks_of(const wgmma_size& size) { return ceil_div(size.k * size.element_bytes, 128); }
 std::int64_t tiles_along_m(const wgmma_tile& tile, const wgmma_size& size) {
@@ -38,6 +40,8 @@ bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_ro
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
+bool is_few(const wgmma_size& size) { return size.parts == 1 && size.m <= few_rows && size.image_tiles.empty(); }
+
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
 }
@@ -45,14 +49,24 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
 // Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
 // 8192^3 and less square ones). The matrix unit multiplies 2048 pairs of 16-bit elements per cycle, or twice as many of
 // 8 bits; the rest is overhead per block, per tile and per launch.
+//
+// Few 16-bit rows wait for the matrix that they are multiplied with, and a part of k costs more than elsewhere beside
+// so short a product (fitted on an H100, bench/README.md, "Products of few rows").
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
+  constexpr double memory_bytes = 1700, overlap = 0.2, of_few_split = 4500;
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
   const double products = tile.parts > 1 ? static_cast<double>(part_products.size()) : 1;
   const double block = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
                                       (tile.cluster() > 1 ? shared_stalls : stalls);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
-  return launch + waves * blocks * block + waves * of_tile + (tile.splits > 1 ? of_split : 0);
+  const bool few = is_few(size);
+  double work = waves * blocks * block;
+  if (few) {
+    const double reading = static_cast<double>(size.batch * size.k * size.n * size.element_bytes) / memory_bytes;
+    work = std::max(work, reading) + overlap * std::min(work, reading);
+  }
+  return launch + work + waves * of_tile + (tile.splits == 1 ? 0 : few ? of_few_split : of_split);
 }
 
 struct tile_row {
@@ -143,20 +157,24 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   // A configuration that has a tile but not "wgmma" belongs to another generator.
   if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
   auto all = wgmma_candidates(size, target);
-  // For f32 products it pays to divide k, although the parts must exchange their sums.
-  std::erase_if(all, [](const wgmma_tile& tile) { return tile.cluster() > (tile.parts > 1 ? tile.splits : 1); });
+  // For f32 products and few rows it pays to divide k, although the parts must exchange their sums.
+  const bool divides = size.parts > 1 || is_few(size);
+  std::erase_if(all, [&](const wgmma_tile& tile) { return tile.cluster() > (divides ? tile.splits : 1); });
   auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup per compute unit. Those of f32 take longer, so what their
   // tiles fill counts, and images that do not fill the device are better divided into smaller tiles.
   const bool image = !size.image_tiles.empty();
   const std::int64_t used = tiles_of(*best, size) * best->splits,
-                     workgroups = size.parts > 1 ? used : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch;
+                     workgroups = size.parts > 1
+                                      ? used
+                                      : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
+                     least_rows = is_few(size) && size.batch == 1 ? too_few_rows : 2 * too_few_rows;
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;
-  if (wanted < 0 &&
-      (size.m <= 32 || size.n <= 32 || size.k * size.element_bytes < 256 || workgroups * 8 < target.gpu.compute_units))
+  if (wanted < 0 && (size.m <= least_rows || size.n <= 32 || size.k * size.element_bytes < 256 ||
+                     workgroups * 8 < target.gpu.compute_units))
     return std::nullopt;
 
   wgmma_tile tile = *best;
