@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "ir/error.hpp"
 #include "ir/json.hpp"
+#include "ir/read_file.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -38,13 +37,11 @@ fs::path model_in(const fs::path& folder, const std::string& stem) {
 }
 
 json read_json(const fs::path& file) {
-  std::ifstream in(file);
-  if (!in) return json::object();
-  std::ostringstream text;
-  text << in.rdbuf();
+  if (!fs::exists(file)) return json::object();
+  const std::string text = read_file(file, json_limits().bytes);
   json document;
   try {
-    document = parse_json(text.str());
+    document = parse_json(text);
   } catch (const error& e) {
     throw error(e.kind(), fmt::format("{}: {}", file.string(), e.what()));
   }

@@ -2,24 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "ir/error.hpp"
 #include "ir/json.hpp"
+#include "ir/read_file.hpp"
 
 namespace kiln::tools {
 namespace {
 
 constexpr std::string_view blank = " \t\r\n";
-
-std::string whole_file(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.good() && !in.eof()) throw error(error_kind::missing_file, fmt::format("{}: cannot be read", file.string()));
-  return text;
-}
 
 std::vector<listed_model> from_json(const std::string& text) try {
   std::vector<listed_model> models;
@@ -73,7 +65,7 @@ std::vector<listed_model> read_model_list(const std::filesystem::path& list) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(list, code))
     throw error(error_kind::missing_file, fmt::format("{}: is not a file", list.string()));
-  std::string text = whole_file(list);
+  std::string text = read_file(list, json_limits().bytes);
   auto begin = text.find_first_not_of(blank);
   try {
     auto models = begin != std::string::npos && text[begin] == '[' ? from_json(text) : from_lines(text);

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "ir/error.hpp"
@@ -17,6 +16,7 @@ namespace kiln::tools {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::size_t most_header = std::size_t{1} << 20, most_dims = 64;
 
 struct row {
   element_type type;
@@ -90,6 +90,8 @@ std::vector<dim> parse_shape(std::string_view text, const std::filesystem::path&
     std::int64_t value = 0;
     auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code != std::errc{} || value < 0) fail(error_kind::corrupted, file, "malformed shape");
+    if (dims.size() == most_dims)
+      fail(error_kind::unsupported, file, fmt::format("has more than {} dimensions", most_dims));
     dims.emplace_back(value);
     text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
   }
@@ -102,6 +104,14 @@ std::size_t bytes_of(const shape& type, const std::filesystem::path& file) try {
   fail(error_kind::corrupted, file, "malformed shape");
 }
 
+// The next bytes of a file, as many as it has.
+std::string next(std::istream& in, std::size_t count) {
+  std::string bytes(count, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
+}
+
 }  // namespace
 
 literal read_npy(const std::filesystem::path& file) {
@@ -110,27 +120,34 @@ literal read_npy(const std::filesystem::path& file) {
     fail(error_kind::missing_file, file, "is not a regular file");
   std::ifstream in(file, std::ios::binary);
   if (!in) fail(error_kind::missing_file, file, "cannot be opened");
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (bytes.size() < 10 || !bytes.starts_with(magic)) fail(error_kind::corrupted, file, "is not a .npy file");
-  bool wide = bytes[6] >= 2;
-  std::size_t begin = wide ? 12 : 10, length = 0;
-  if (bytes.size() < begin) fail(error_kind::truncated, file, "ends within its header");
-  for (std::size_t i = 0; i < (wide ? 4u : 2u); ++i)
-    length |= static_cast<std::size_t>(static_cast<unsigned char>(bytes[8 + i])) << (8 * i);
-  if (bytes.size() - begin < length) fail(error_kind::truncated, file, "ends within its header");
-  std::string_view header(bytes.data() + begin, length);
+  const std::string start = next(in, 10);
+  if (start.size() < 10 || !start.starts_with(magic)) fail(error_kind::corrupted, file, "is not a .npy file");
+  const std::string more = start[6] >= 2 ? next(in, 2) : "";  // from version 2 on, the length has four bytes
+  std::size_t length = 0, shift = 0;
+  for (const char byte : start.substr(8) + more) {
+    length |= static_cast<std::size_t>(static_cast<unsigned char>(byte)) << shift;
+    shift += 8;
+  }
+  if (length > most_header)
+    fail(error_kind::unsupported, file, fmt::format("has a header of {} bytes, {} are taken", length, most_header));
+  const std::string header = next(in, length);
+  if (header.size() < length || (start[6] >= 2 && more.size() < 2))
+    fail(error_kind::truncated, file, "ends within its header");
   if (field(header, "fortran_order", file).starts_with("True"))
     fail(error_kind::unsupported, file, "is in Fortran order: save it with numpy.ascontiguousarray");
   std::string_view descriptor = field(header, "descr", file);
   for (const row& r : table) {
     if (descriptor.size() < 5 || descriptor.substr(1, 3) != r.descriptor) continue;
     shape type{r.type, parse_shape(field(header, "shape", file), file)};
-    std::string_view data = std::string_view(bytes).substr(begin + length);
-    const std::size_t needed = bytes_of(type, file);
-    if (data.size() < needed)
-      fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", data.size(), type.str(), needed));
-    auto raw = std::as_bytes(std::span(data.data(), needed));
-    return literal(std::move(type), std::vector<std::byte>(raw.begin(), raw.end()));
+    const std::size_t needed = bytes_of(type, file), begin = start.size() + more.size() + length;
+    const std::uintmax_t size = std::filesystem::file_size(file, code);
+    const std::uintmax_t held = code || size < begin ? 0 : size - begin;
+    if (held < needed)
+      fail(error_kind::truncated, file, fmt::format("holds {} bytes, {} needs {}", held, type.str(), needed));
+    std::vector<std::byte> data(needed);
+    in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(needed));
+    if (in.gcount() != static_cast<std::streamsize>(needed)) fail(error_kind::missing_file, file, "cannot be read");
+    return literal(std::move(type), std::move(data));
   }
   fail(error_kind::unsupported, file,
        fmt::format("has elements of kind {}: numbers of 1 to 8 bytes, little-endian, are taken",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -10,7 +11,8 @@ namespace kiln::onnx_import {
 namespace {
 
 constexpr std::size_t least_detached = std::size_t{64} << 10;
-constexpr int max_depth = 64;  // above the importer's own limit
+constexpr int max_depth = 64;                            // above the importer's own limit
+constexpr std::size_t most_left = std::size_t{INT_MAX};  // bytes that protobuf reads
 
 // Protobuf messages that can contain a tensor, and for each the fields that lead to one.
 enum class message : std::uint8_t { model, graph, function, node, attribute, tensor, other };
@@ -55,7 +57,7 @@ class reader {
   std::optional<field> next() {
     field f{0, 0, at_, 0, 0};
     auto tag = varint();
-    if (!tag || *tag >> 3 > UINT32_MAX) return std::nullopt;
+    if (!tag || *tag >> 3 == 0 || *tag >> 3 > UINT32_MAX) return std::nullopt;  // no field has the number 0
     f.number = static_cast<std::uint32_t>(*tag >> 3);
     f.wire = static_cast<std::uint32_t>(*tag & 7);
     std::uint64_t length = f.wire == 1 ? 8 : f.wire == 5 ? 4 : 0;
@@ -118,7 +120,8 @@ bool has_detached_data(std::span<const std::byte> model, std::size_t begin, std:
   return false;
 }
 
-// Appends the fields of the message in [begin, end), with large tensors detached. Returns false for malformed fields.
+// Appends the fields of the message in [begin, end), with large tensors detached. Returns false for malformed fields,
+// and for more bytes than protobuf reads.
 bool rewrite(std::span<const std::byte> model, std::size_t begin, std::size_t end, message kind, int depth,
              std::string& out) {
   if (depth > max_depth) return false;
@@ -141,19 +144,22 @@ bool rewrite(std::span<const std::byte> model, std::size_t begin, std::size_t en
       std::string content;
       if (!rewrite(model, f->content, f->end, inner, depth + 1, content)) return false;
       put_field(out, f->number, content);
+    } else if (f->end - f->begin > most_left - out.size()) {
+      return false;
     } else {
       out.append(reinterpret_cast<const char*>(model.data()) + f->begin, f->end - f->begin);
     }
+    if (out.size() > most_left) return false;
   }
   return true;
 }
 
 }  // namespace
 
-std::string detach_tensors(std::span<const std::byte> model) {
+std::optional<std::string> detach_tensors(std::span<const std::byte> model) {
   std::string out;
-  if (rewrite(model, 0, model.size(), message::model, 0, out)) return out;
-  return {reinterpret_cast<const char*>(model.data()), model.size()};
+  if (!rewrite(model, 0, model.size(), message::model, 0, out)) return std::nullopt;
+  return out;
 }
 
 }  // namespace kiln::onnx_import

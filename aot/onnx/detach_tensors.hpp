@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -12,8 +13,8 @@ namespace kiln::onnx_import {
 inline constexpr char own_file_location[] = "\x01model";
 
 // Returns the serialized ModelProto with the raw_data of each tensor of 64 KiB or more replaced by external data in
-// own_file_location at the offset where the bytes are. Fields that are not well-formed, and everything else, are kept
-// as they are, so parsing reports them.
-std::string detach_tensors(std::span<const std::byte> model);
+// own_file_location at the offset where the bytes are. Everything else is kept as it is. Returns nothing if a field is
+// not well-formed, or if more would remain than protobuf reads (2 GiB): parse `model` itself then, which reports it.
+std::optional<std::string> detach_tensors(std::span<const std::byte> model);
 
 }  // namespace kiln::onnx_import

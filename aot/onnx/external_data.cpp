@@ -45,8 +45,9 @@ class location_search {
 
 std::vector<std::string> external_data_files(const std::filesystem::path& model) {
   auto file = mapped_file::open(model, "model");
-  std::string detached = detach_tensors(file->bytes());
-  ::onnx::ModelProto message = parse_model(std::as_bytes(std::span(detached)), "'" + model.string() + "'");
+  const std::optional<std::string> detached = detach_tensors(file->bytes());
+  ::onnx::ModelProto message =
+      parse_model(detached ? std::as_bytes(std::span(*detached)) : file->bytes(), "'" + model.string() + "'");
   location_search search;
   search.graph(message.graph(), 0);
   for (const auto& f : message.functions()) search.nodes(f.node(), 0);

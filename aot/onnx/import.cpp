@@ -168,8 +168,8 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
 // tried again with pasts of at least one element. Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
-  std::string detached = file ? detach_tensors(bytes) : std::string();
-  if (file) bytes = std::as_bytes(std::span(detached));
+  const std::optional<std::string> detached = file ? detach_tensors(bytes) : std::nullopt;
+  if (detached) bytes = std::as_bytes(std::span(*detached));
   std::map<std::string, dim> equal;
   branch_decisions branches;
   // The failure of the first attempt that had all the assumptions it asked for.

@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "ir/error.hpp"
 #include "ir/json.hpp"
+#include "ir/read_file.hpp"
 #include "jit/cache/kernel_cache.hpp"
 #include "jit/targets.hpp"
 
@@ -146,8 +147,8 @@ void append_misses(const std::filesystem::path& log, const std::vector<recorded_
 }
 
 std::vector<recorded_miss> read_misses(const std::filesystem::path& log) {
-  std::ifstream in(log);
-  if (!in) throw error(error_kind::missing_file, fmt::format("{}: cannot be read", log.string()));
+  constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  std::istringstream in(read_file(log, most_bytes));
   std::vector<recorded_miss> result;
   std::set<std::string> known;
   std::string line;

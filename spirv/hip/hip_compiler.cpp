@@ -17,11 +17,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
 
+#include "ir/read_file.hpp"
 #include "spirv/hip/answer.hpp"
 #include "spirv/hip/confined_files.hpp"
 #include "spirv/hip/forked_copy.hpp"
@@ -294,10 +294,8 @@ compiled_source compile_hip_file(const std::string& file, const hip_options& opt
   std::error_code none;
   if (std::filesystem::is_directory(file, none))
     throw error(error_kind::missing_file, "'" + file + "' is a folder, not a HIP source");
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw error(error_kind::missing_file, "'" + file + "' cannot be opened");
-  std::string source((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return compile_hip(source, file, options);
+  constexpr std::size_t most_bytes = std::size_t{16} << 20;
+  return compile_hip(read_file(file, most_bytes), file, options);
 }
 
 }  // namespace kiln::spirv

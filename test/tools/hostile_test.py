@@ -3,6 +3,8 @@
 import os
 import time
 
+from onnx import helper
+
 import kiln_case
 from kiln_case import KilnCase
 
@@ -45,6 +47,27 @@ class Hostile(KilnCase):
         """A file whose input has 1.3 GB, as it says. The kernels are asked before the input is made."""
         done = self.kiln("run", os.path.join(FOLDER, "large_input.kiln"), "--no-cache", "--memory-limit", "1GiB", code=3)
         self.assertIn("input 0 is f32[1, 2, 31981574, 5], the kernel has f32[1, 2, 6, 5]", self.error_line(done))
+
+    def test_files_without_an_end(self):
+        """A sparse file of a terabyte and /dev/zero: refused before they are copied."""
+        model = self.save("model.onnx", [helper.make_node("Relu", ["x"], ["y"])], [kiln_case.tensor("x", [2, 3])], [kiln_case.tensor("y", [2, 3])])
+        self.kiln("compile", model, "-o", self.path("model.kiln"))
+        os.mkdir(self.path("data"))
+        sparse = [self.path("sparse"), self.path("data/input_0.pb")]
+        for file in sparse:
+            open(file, "wb").close()
+            os.truncate(file, 1 << 40)
+        limits = ["--memory-limit", "2GiB"]
+        for file in [sparse[0], "/dev/zero"]:
+            for arguments in [["compile", file, "-o", self.path("x.kiln"), *limits], ["compile", model, "-o", self.path("x.kiln"), "--custom-op", file, *limits],
+                              ["run", self.path("model.kiln"), "--no-cache", "--input", "x=" + file, *limits],
+                              ["warm", "--manifest", file, "--target", "x86-64-v3", "--cache", self.path("cache")],
+                              ["warm", self.path("model.kiln"), "--replay", file, "--target", "x86-64-v3", "--cache", self.path("cache")]]:
+                with self.subTest(arguments):
+                    began = time.monotonic()
+                    self.error_line(self.kiln(*arguments, code=3))
+                    self.assertLess(time.monotonic() - began, 30)
+        self.error_line(self.kiln("verify", model, "--inputs", self.path("data"), *limits, code=3))
 
 
 if __name__ == "__main__":

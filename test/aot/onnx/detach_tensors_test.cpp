@@ -1,16 +1,25 @@
 // Large tensors are removed from the serialized model, and everything else is unchanged.
 #include "aot/onnx/detach_tensors.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
+#include "aot/onnx/external_data.hpp"
+#include "aot/onnx/import.hpp"
+#include "aot/onnx/model_file.hpp"
+#include "ir/error.hpp"
 #include "test/aot/onnx/model_builder.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
-std::string detached(const std::string& model) { return detach_tensors(std::as_bytes(std::span(model))); }
+std::optional<std::string> detach(const std::string& model) { return detach_tensors(std::as_bytes(std::span(model))); }
+std::string detached(const std::string& model) { return detach(model).value(); }
 
 ::onnx::ModelProto with_initializer(std::size_t bytes) {
   ::onnx::ModelProto model;
@@ -63,12 +72,23 @@ TEST(detach_tensors, tensors_inside_attributes_and_bodies) {
   EXPECT_LT(detached(model.SerializeAsString()).size(), 1000U);
 }
 
-TEST(detach_tensors, malformed_models_are_not_changed) {
+TEST(detach_tensors, malformed_models_are_left_to_the_parser) {
   std::string model = with_initializer(100'000).SerializeAsString();
   for (std::size_t size : {std::size_t{1}, model.size() / 2, model.size() - 1})
-    EXPECT_EQ(detached(model.substr(0, size)), model.substr(0, size));
-  EXPECT_EQ(detached("no protobuf"), "no protobuf");
+    EXPECT_EQ(detach(model.substr(0, size)), std::nullopt);
+  EXPECT_EQ(detach("no protobuf"), std::nullopt);
   EXPECT_EQ(detached(""), "");
+}
+
+// A file of a terabyte that takes no space on its disk: nothing of it may be copied.
+TEST(detach_tensors, sparse_files_are_refused_at_once) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("kiln-sparse-{}.onnx", ::getpid());
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+  EXPECT_EQ(detach_tensors(mapped_file::open(path, "model")->bytes()), std::nullopt);
+  EXPECT_THROW(import_onnx(path), error);
+  EXPECT_THROW(external_data_files(path), error);
+  std::filesystem::remove(path);
 }
 
 }  // namespace
