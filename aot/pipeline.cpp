@@ -29,6 +29,7 @@
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
 #include "aot/passes/sink_transposes.hpp"
+#include "aot/passes/split_concats.hpp"
 #include "aot/rewrite_log.hpp"
 #include "ir/error.hpp"
 #include "ir/nearest_name.hpp"
@@ -38,8 +39,9 @@ namespace kiln {
 
 namespace {
 
-// Passes that cannot be disabled, because kernel formation relies on them: kernels support only channels-last images.
-constexpr std::array<std::string_view, 2> needed{"channels_last", "dead_code"};
+// Passes that cannot be disabled, because kernel formation relies on them: kernels support only channels-last images
+// and a limited number of arguments.
+constexpr std::array<std::string_view, 3> needed{"channels_last", "dead_code", "split_concats"};
 
 std::vector<pass> all_passes(folding_budget* folding, const compile_options& options) {
   rewrite_log* log = options.log;
@@ -83,6 +85,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
     passes.push_back(simplify("simplify_converted"));
   }
   if (options.int4_weights) passes.push_back(quantize_weights{options.quantized});
+  passes.push_back(split_concats{});
   passes.push_back(dead_code{});
   return enabled(std::move(passes));
 }

@@ -91,9 +91,19 @@ class partitioner {
     else std::ranges::for_each(groups_[c].members, of_member);
   }
 
+  // For how many operations the instruction counts. Each operand of a concat is code of its own.
+  std::size_t weight(std::size_t n) const {
+    constexpr std::size_t operands_per_operation = 16;
+    const instruction& at = *nodes_[n].at;
+    return 1 + (at.op().is<concat>() ? at.inputs().size() / operands_per_operation : 0);
+  }
+
   std::size_t new_group(std::size_t first, bool anchored) {
-    groups_.push_back(
-        {.members = {first}, .unit = first, .anchored = anchored, .operations = 1, .dims = &dims_of(first)});
+    groups_.push_back({.members = {first},
+                       .unit = first,
+                       .anchored = anchored,
+                       .operations = weight(first),
+                       .dims = &dims_of(first)});
     nodes_[first].fusion = groups_.size() - 1;
     return groups_.size() - 1;
   }
@@ -102,7 +112,7 @@ class partitioner {
     order_.merge(groups_[g].unit, n);
     auto& members = groups_[g].members;
     members.insert(std::upper_bound(members.begin(), members.end(), n), n);
-    ++groups_[g].operations;
+    groups_[g].operations += weight(n);
     nodes_[n].fusion = g;
   }
 
@@ -220,7 +230,7 @@ class partitioner {
       return read_operands_of_member(n);
     }
     at.inlined = true;
-    for (const reading& r : at.readings) ++groups_[r.fusion].operations;
+    for (const reading& r : at.readings) groups_[r.fusion].operations += weight(n);
     read_operands_of_inlined(at);
   }
 

@@ -590,5 +590,18 @@ TEST_P(random_images, optimize_and_form_without_changing_numbers) {
 
 INSTANTIATE_TEST_SUITE_P(seeds, random_images, ::testing::Range(1u, 120u));
 
+// A kernel takes 4096 arguments at most (ir/native_kernel.cpp), and the time to compile it grows with them.
+TEST(formation, kernels_that_join_very_many_tensors_read_some_of_them) {
+  program p;
+  builder b(p.main());
+  std::vector<value> parts;
+  for (int i = 0; i < 5000; ++i) parts.push_back(b.f(abs, {b.p("x" + std::to_string(i), {1})}));
+  b.out({b.m.add(concat{0}, parts)});
+  std::vector<formed_kernel> kernels;
+  p = compile(std::move(p), {}, &kernels);
+  ASSERT_FALSE(kernels.empty());
+  for (const formed_kernel& k : kernels) EXPECT_LE(k.fusion->parameters().size(), 2000u);
+}
+
 }  // namespace
 }  // namespace kiln::testing
