@@ -1,12 +1,16 @@
 #include "gpu_targets.hpp"
 
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 
+#include "exec_mask.hpp"
 #include "ir/error.hpp"
 #include "jit/targets.hpp"
+#include "mlir_bridge/back_ends/amd/disassembly.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 
@@ -48,6 +52,11 @@ native_kernel finalize_for(const module& fusion, const target_row& target, final
     std::ofstream file(std::string(folder) + "/" + std::to_string(number++) + "_" + target.processor + ".ptx");
     file.write(reinterpret_cast<const char*>(kernel.object.data()),
                static_cast<std::streamsize>(kernel.object.size()) - 1);
+  }
+  for (const launch& l : kernel.launches) {
+    if (target.family != target_family::amdgpu || l.statistics.matrix_instructions == 0) continue;
+    EXPECT_THAT(check_exec_mask(gpu::disassemble(kernel.object, l.symbol)).narrowed, testing::IsEmpty())
+        << target.name << " " << l.symbol;
   }
   return kernel;
 }

@@ -22,7 +22,9 @@ std::vector<target_row> gpu_targets();
 std::unique_ptr<module> gpu_fusion(const std::vector<shape>& inputs,
                                    const std::function<std::vector<value>(module&, const std::vector<value>&)>& build);
 
-// Returns the kernel for one row without checks. If KILN_DUMP names a folder, the PTX is written there (for ptxas).
+// Returns the kernel for one row. The only check: on AMD GPUs no matrix instruction may run while some lanes of its
+// wave are off (exec_mask.hpp), so every AMD kernel of these tests is examined. If KILN_DUMP names a folder, the PTX is
+// written there (for ptxas).
 native_kernel finalize_for(const module& fusion, const target_row& target, finalize_trace* trace = nullptr);
 
 // `private_memory` allows the generator to keep arrays on the stack.
