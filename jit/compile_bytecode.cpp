@@ -36,7 +36,7 @@ struct job {
 };
 
 // If this version of the compiler rejects a tuned configuration, the default is used, which always works.
-void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
+void compile_job(job& j, kernel_compiler& compiler, bool tuned, work_claim claim) {
   auto begin = clock::now();
   try {
     j.native = compiler.compile(*j.group, j.configuration);
@@ -46,7 +46,7 @@ void compile_job(job& j, kernel_compiler& compiler, bool tuned) {
     j.native = compiler.find(*j.group, {});
     if (!j.native) j.native = compiler.compile(*j.group, {});
   }
-  compiler.keep(*j.group, j.configuration, j.native);
+  compiler.keep(*j.group, j.configuration, j.native, std::move(claim));
   j.report.compile_ms = milliseconds_since(begin);
 }
 
@@ -63,7 +63,7 @@ void make_missing(std::span<job* const> missing, const kernel_compiler& compiler
     if (!later) {
       j.native = compiler.find_made(*j.group, j.configuration);
       j.report.cached = j.native != nullptr;
-      if (!j.native) compile(j);
+      if (!j.native) compile(j, std::move(claim));
     }
     std::lock_guard lock(mutex);
     if (later) left.push_back(&j);
@@ -108,8 +108,9 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
         fmt::format("{} of {} kernels: not in the cache (for example '{}'); run without --if-cached to compile them",
                     missing.size(), jobs.size(), missing[0]->report.symbol));
 
-  make_missing(missing, compiler, options,
-               [&](job& j) { compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty()); });
+  make_missing(missing, compiler, options, [&](job& j, work_claim claim) {
+    compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty(), std::move(claim));
+  });
 
   std::vector<code_object> native;
   for (job& j : jobs) {

@@ -34,6 +34,8 @@ struct jit_options {
   // Used for every kernel instead of the default; a generator ignores names that it does not know.
   kernel_configuration configuration = {};
   kernel_cache* cache = nullptr;  // null: always compile and store nothing
+  // Return before the cache has stored what was compiled (kernel_cache::store_later).
+  bool store_later = false;
   // Tuned configurations, used instead of the default if `configuration` is empty. May be null.
   const tuning_records* records = nullptr;
   int threads = 0;                                // compiler threads; 0: as many as this process may use

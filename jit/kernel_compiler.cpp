@@ -177,8 +177,8 @@ native_bytes kernel_compiler::compile(const kernel_group& g, const kernel_config
   }
 }
 
-void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration,
-                           const native_bytes& native) const {
+void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native,
+                           work_claim claim) const {
   if (!options_.cache) return;
   kernel_key made = key(g, configuration);
   {
@@ -186,7 +186,8 @@ void kernel_compiler::keep(const kernel_group& g, const kernel_configuration& co
     if (auto other = assembled_by_.find(made.hash()); other != assembled_by_.end()) made.driver = other->second;
   }
   if (made.driver.empty() && !options_.driver.empty()) return;  // the next process asks the usual one again
-  options_.cache->store(made, *native);
+  if (options_.store_later) options_.cache->store_later(std::move(made), native, std::move(claim));
+  else options_.cache->store(made, *native);
 }
 
 }  // namespace kiln

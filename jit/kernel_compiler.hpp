@@ -52,8 +52,9 @@ class kernel_compiler {
   // name.
   native_bytes compile(const kernel_group& g, const kernel_configuration& configuration);
 
-  // Under the key of whoever assembled it.
-  void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native) const;
+  // Stores the kernel under the key of whoever assembled it, and then releases the claim.
+  void keep(const kernel_group& g, const kernel_configuration& configuration, const native_bytes& native,
+            work_claim claim = {}) const;
 
   // The form of an amdgcnspirv kernel that HIP compiles itself, if there is one (rocm_candidate.hpp).
   std::optional<native_kernel> rocm_form(const kernel_group& g) const;

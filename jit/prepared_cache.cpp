@@ -17,7 +17,7 @@ kernel_key key_of(const content_hash& key) {
 
 class cached_store final : public prepared_store {
  public:
-  explicit cached_store(kernel_cache& cache) : cache_(cache) {}
+  cached_store(kernel_cache& cache, bool later) : cache_(cache), later_(later) {}
 
   std::optional<prepared_bytes> find(const content_hash& key) noexcept override {
     try {
@@ -35,9 +35,10 @@ class cached_store final : public prepared_store {
     return std::nullopt;
   }
 
-  void store(const content_hash& key, std::span<const std::byte> bytes) noexcept override {
+  void store(const content_hash& key, const prepared_bytes& prepared) noexcept override {
     try {
-      cache_.store_raw(key_of(key), bytes);
+      if (later_) cache_.store_raw_later(key_of(key), {prepared.bytes, prepared.owner});
+      else cache_.store_raw(key_of(key), prepared.bytes);
     } catch (const std::exception& e) {
       spdlog::debug("prepared weights {}: {}", key.hex(), e.what());
     }
@@ -51,14 +52,15 @@ class cached_store final : public prepared_store {
     std::weak_ptr<const void> owner;
   };
   kernel_cache& cache_;
+  const bool later_;
   std::mutex mutex_;
   std::map<content_hash, mapping> mapped_;
 };
 
 }  // namespace
 
-std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache) {
-  return std::make_unique<cached_store>(cache);
+std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache, bool later) {
+  return std::make_unique<cached_store>(cache, later);
 }
 
 }  // namespace kiln

@@ -8,7 +8,8 @@
 
 namespace kiln {
 
-// `cache` must outlive the result.
-std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache);
+// `cache` must outlive the result. `later`: store() returns before the cache has written
+// (kernel_cache::store_raw_later).
+std::unique_ptr<prepared_store> make_prepared_store(kernel_cache& cache, bool later = false);
 
 }  // namespace kiln

@@ -137,7 +137,7 @@ prepared_bytes preparer::keep(const content_hash& key, std::shared_ptr<const dev
   known_[key] = result;
   bytes_ += result.bytes.size();
   ++made_;
-  if (store_) store_->store(key, result.bytes);
+  if (store_) store_->store(key, result);
   return result;
 }
 

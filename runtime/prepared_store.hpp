@@ -23,8 +23,8 @@ class prepared_store {
  public:
   virtual ~prepared_store() = default;
   virtual std::optional<prepared_bytes> find(const content_hash& key) noexcept = 0;
-  // Stores a copy of `bytes`. May do nothing.
-  virtual void store(const content_hash& key, std::span<const std::byte> bytes) noexcept = 0;
+  // Stores a copy of the bytes, possibly after the call, for which it may keep the owner. May do nothing.
+  virtual void store(const content_hash& key, const prepared_bytes& prepared) noexcept = 0;
 };
 
 }  // namespace kiln

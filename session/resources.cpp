@@ -20,7 +20,7 @@ session_resources::session_resources(session_options options, chosen_device chos
       records_(open_records(cache_ ? cache_->folder() : std::filesystem::path(),
                             cache_ ? cache_->layers() : std::vector<std::filesystem::path>(), chosen_, std::move(hints),
                             [this](const std::string& text) { warn(text); })),
-      prepared_(cache_ ? make_prepared_store(*cache_) : nullptr) {
+      prepared_(cache_ ? make_prepared_store(*cache_, /*later=*/true) : nullptr) {
   if (options_.specialization == specialization::off && options_.tuning != tuning_effort::off)
     throw error(error_kind::usage, "tuning specializes kernels: tune, or do not specialize");
   chosen_.warn = [this](const std::string& text) { warn(text); };
@@ -31,6 +31,7 @@ jit_options session_resources::compiling() const {
   jit_options jit = chosen_.compiling();
   jit.family = chosen_.family;
   jit.cache = cache_.get();
+  jit.store_later = true;
   jit.records = records_.get();
   jit.threads = options_.threads;
   jit.workers = workers_;

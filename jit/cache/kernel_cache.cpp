@@ -240,6 +240,11 @@ void kernel_cache::store(const kernel_key& key, std::span<const std::byte> bytes
   }
 }
 
+void kernel_cache::store_later(kernel_key key, std::shared_ptr<const std::vector<std::byte>> bytes, work_claim claim) {
+  auto held = std::make_shared<work_claim>(std::move(claim));
+  writes_.add([this, key = std::move(key), bytes = std::move(bytes), held] { store(key, *bytes); });
+}
+
 bool kernel_cache::adopt(const kernel_key& key, std::span<const std::byte> entry, const std::filesystem::path& from) {
   if (folder_.empty()) return false;
   std::string name = entry_file_name(key.hash(), entry_kind::kernel);
@@ -262,6 +267,10 @@ void kernel_cache::store_raw(const kernel_key& key, std::span<const std::byte> b
   } catch (const std::exception& e) {
     problem(folder_, "cannot store an entry", e.what());
   }
+}
+
+void kernel_cache::store_raw_later(kernel_key key, mapped_bytes bytes) {
+  writes_.add([this, key = std::move(key), bytes = std::move(bytes)] { store_raw(key, bytes.bytes); });
 }
 
 bool kernel_cache::store_entry(const std::string& name, std::span<const std::byte> head,
@@ -307,6 +316,7 @@ void kernel_cache::account(std::uint64_t added, const std::string& just_stored) 
 }
 
 cache_counters kernel_cache::counters() const {
+  writes_.finish();
   return {.hits = folder_hits_ + layer_hits_ + embedded_hits_ + remote_hits_,
           .misses = misses_,
           .stores = stores_,

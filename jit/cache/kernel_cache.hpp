@@ -27,6 +27,7 @@
 #include "jit/cache/remote_guard.hpp"
 #include "jit/cache/signature.hpp"
 #include "jit/cache/work_claim.hpp"
+#include "jit/cache/write_behind.hpp"
 
 namespace kiln {
 
@@ -78,6 +79,9 @@ class kernel_cache {
   // Like find(), but returns the whole entry byte for byte, so that it can be passed on.
   std::optional<std::vector<std::byte>> find_entry(const kernel_key& key);
   void store(const kernel_key& key, std::span<const std::byte> bytes);
+  // Like store(), on a thread of the cache: returns at once. The claim is released when the entry is stored. The
+  // destructor and counters() wait until everything is stored.
+  void store_later(kernel_key key, std::shared_ptr<const std::vector<std::byte>> bytes, work_claim claim = {});
   // Stores a whole entry from elsewhere in the folder, with its signature, if it is valid and trusted. Returns whether
   // it was stored. `from` names its origin in warnings.
   bool adopt(const kernel_key& key, std::span<const std::byte> entry, const std::filesystem::path& from);
@@ -86,6 +90,7 @@ class kernel_cache {
   // separate entry. Only folders are used.
   std::optional<mapped_bytes> find_mapped(const kernel_key& key);
   void store_raw(const kernel_key& key, std::span<const std::byte> bytes);
+  void store_raw_later(kernel_key key, mapped_bytes bytes);
 
   // Called after a miss, before compiling the kernel: keeps other processes from compiling it too, with best effort
   // (work_claim.hpp). The owner of the claim calls find_made() first, because another process may just have stored the
@@ -97,7 +102,7 @@ class kernel_cache {
   bool writable() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }               // empty if it was refused
   const std::vector<std::filesystem::path>& layers() const { return layers_; }  // without refused ones
-  cache_counters counters() const;
+  cache_counters counters() const;  // waits for store_later() and store_raw_later()
 
  private:
   struct found_kernel {
@@ -142,6 +147,7 @@ class kernel_cache {
   std::optional<std::uint64_t> folder_bytes_;  // an estimate: other processes write too
   std::uint64_t added_ = 0;                    // bytes that this process has stored since the folder was last counted
   std::int64_t latest_use_ = 0;                // nanoseconds since 1970; never decreases, even if the clock goes back
+  mutable write_behind writes_;                // the last member: its tasks use the others
 };
 
 }  // namespace kiln

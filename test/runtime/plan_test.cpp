@@ -149,7 +149,8 @@ struct memory_store final : prepared_store {
     auto* aligned = it->second->data() + (64 - reinterpret_cast<std::uintptr_t>(it->second->data()) % 64) % 64;
     return prepared_bytes{{aligned, it->second->size() - 64 - (wrong_size ? 1 : 0)}, it->second};
   }
-  void store(const content_hash& key, std::span<const std::byte> bytes) noexcept override {
+  void store(const content_hash& key, const prepared_bytes& prepared) noexcept override {
+    const auto bytes = prepared.bytes;
     ++stores;
     auto memory = std::make_shared<std::vector<std::byte>>(bytes.size() + 64);
     auto* aligned = memory->data() + (64 - reinterpret_cast<std::uintptr_t>(memory->data()) % 64) % 64;
