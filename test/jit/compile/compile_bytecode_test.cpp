@@ -187,7 +187,7 @@ TEST_F(compile_bytecode_test, packed_weights_come_from_the_cache_the_second_time
 TEST_F(compile_bytecode_test, programs_that_are_loaded_together_map_packed_weights_once) {
   auto store = make_prepared_store(*cache);
   const content_hash key = blake3(std::string_view("key"));
-  store->store(key, std::as_bytes(std::span("packed weights")));
+  store->store(key, {std::as_bytes(std::span("packed weights")), nullptr});
   auto first = store->find(key), second = store->find(key);
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->bytes.data(), second->bytes.data());
