@@ -182,6 +182,13 @@ def attention_limits(g):
     g.output(attention(g, *attention_inputs(g, 1, 35, 83, 32), 0.18, limits(g, 35, 83, 0)))
 
 
+@case("f32")
+def attention_rows_of_lowest(g):
+    """Exporters mask with the lowest number: where it masks a whole row, all keys weigh the same."""
+    mask = np.where(np.arange(40)[:, None] % 3, np.where(np.arange(50) % 7, 0, np.finfo(np.float32).min), np.finfo(np.float32).min)
+    g.output(attention(g, *attention_inputs(g, 2, 40, 50, 32), 0.18, g.given("mask", mask[None, None].astype(np.float32), "f32")))
+
+
 @case("f16")
 def attention_narrow_limits(g):
     g.output(attention(g, *attention_inputs(g, 1, 5, 67, 64), 0.125, limits(g, 5, 67, 3)))

@@ -168,8 +168,13 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   if (mask.type().type == element_type::boolean)
     return code.select(m, score, code.number(score.getType(), -std::numeric_limits<double>::infinity()));
   m = convert_element(code, m, mask.type().type, element_type::f32);
-  return code.make<arith::AddFOp>(
-      score, code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)).getResult());
+  // In a row that exporters mask with the lowest number, all scores are equal. As a power of 2 that number would be
+  // -inf.
+  const Value lowest = code.number(m.getType(), std::numeric_limits<float>::lowest()),
+              finite = code.make<arith::MulFOp>(m, code.number(m.getType(), std::numbers::log2e)),
+              hidden = code.make<arith::CmpFOp>(arith::CmpFPredicate::OLT, m, lowest);
+  return code.make<arith::AddFOp>(score,
+                                  code.select(hidden, m, code.make<arith::MaxNumFOp>(finite, lowest).getResult()));
 }
 
 values attention_problem::scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j,
