@@ -144,6 +144,7 @@ class Plugin(unittest.TestCase):
                     session = ort.InferenceSession(made, options(cache=other))
                     self.assertEqual(session.get_providers()[0], NAME)
                     np.testing.assert_array_equal(session.run(None, feed)[0], expected)
+                    del session  # it writes to its cache until it ends
 
     def test_a_context_may_not_name_files_elsewhere(self):
         node = h.make_node("EPContext", ["x"], ["y"], name="part", domain="com.microsoft", main_context=1, embed_mode=0, source=NAME, ep_cache_context="../../etc/passwd")
