@@ -2,7 +2,6 @@
 #include "aot/passes/reshape_groups.hpp"
 #include "aot/passes/simplify_movement.hpp"
 #include "aot/passes/sink_reshapes.hpp"
-#include "aot/passes/split_concats.hpp"
 #include "test/aot/passes/passes_test.hpp"
 
 namespace kiln::testing {
@@ -104,21 +103,6 @@ INSTANTIATE_TEST_SUITE_P(
             [](builder& b, value x) { return b.m.add(gather{2}, {x, b.m.add_constant(literal::from_int64({1, 3}))}); },
             {"constant", "gather"}}),
     [](const auto& info) { return info.param.name; });
-
-TEST(split_concats, make_a_tree_of_what_is_too_wide) {
-  auto build = [](std::size_t width) {
-    return [width](builder& b) {
-      std::vector<value> parts;
-      for (std::size_t i = 0; i < width; ++i) parts.push_back(b.p("x" + std::to_string(i), {1, 2}));
-      b.out({b.m.add(concat{0}, parts)});
-    };
-  };
-  for (const auto& [width, concats] : {std::pair{most_joined_inputs, 1}, {most_joined_inputs + 1, 2}, {300, 4}}) {
-    const program p = transformed(build(width), {split_concats{}}, 0);
-    EXPECT_EQ(count<concat>(p.main()), static_cast<std::size_t>(concats)) << width;
-    for (const instruction& i : p.main().instructions()) EXPECT_LE(i.inputs().size(), most_joined_inputs);
-  }
-}
 
 TEST(reshape_groups, are_the_finest) {
   auto groups = reshape_groups({2, 3, 1, 20}, {6, 4, 1, 5});

@@ -1,0 +1,37 @@
+// What holds of every kernel that the formation makes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "aot/kernels/traits.hpp"
+#include "ir/ops/all.hpp"
+#include "ir/program.hpp"
+
+namespace kiln::testing {
+
+// Checks the rules of a fusion (formation.hpp): at most one anchor, equal dims of all operations, and besides these
+// only inlinable operations and scalars.
+inline void expect_legal(const module& fusion) {
+  std::size_t anchors = 0;
+  for (const instruction& i : fusion.instructions()) {
+    anchors += role_of(i.op()) == kernel_role::anchor;
+    if (i.op().is<constant>()) {
+      EXPECT_EQ(i.outputs()[0].rank(), 0u) << fusion.str();
+    }
+    EXPECT_FALSE(i.op().is<code_object>() || !i.bodies().empty());
+    EXPECT_TRUE(i.origin().empty());
+  }
+  EXPECT_LE(anchors, 1u) << fusion.str();
+  ASSERT_FALSE(fusion.outputs().empty());
+  for (value v : fusion.outputs()) {
+    if (v.producer->outputs().size() > 1) continue;
+    EXPECT_EQ(v.type().dims, fusion.outputs()[0].type().dims) << fusion.str();
+  }
+  for (std::size_t k = 0; k < fusion.parameters().size(); ++k)
+    EXPECT_EQ(module::parameter_name(fusion.parameters()[k]), "p" + std::to_string(k));
+  fusion.validate();
+}
+
+}  // namespace kiln::testing
