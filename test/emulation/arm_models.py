@@ -9,8 +9,6 @@ that is generated from kernels.json (docs/kernels_json.md) loads the objects of 
 launches in order.
 The options for inputs are those of models.py. Exits 1 when a model differs, 77 when a tool is missing.
 """
-import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -138,20 +136,10 @@ def run(options, path, target, runtime):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kiln")
-    parser.add_argument("models", nargs="*")
+    parser = models.common_parser(__doc__, "*", 600)
     parser.add_argument("--cases", action="store_true", help="also the f32 and integer cases of the short form of emulate.py, and its models")
-    parser.add_argument("--target", action="append")
-    parser.add_argument("--size", action="append")
-    parser.add_argument("--dim", action="append")
-    parser.add_argument("--high", action="append")
-    parser.add_argument("--inputs")
     parser.add_argument("--compiler", default="aarch64-linux-gnu-g++")
     parser.add_argument("--runner", default="qemu-aarch64 -L /usr/aarch64-linux-gnu")
-    parser.add_argument("--timeout", type=int, default=600)
-    parser.add_argument("--tolerance", type=float)
-    parser.add_argument("--json")
     options = parser.parse_args()
     options.fp16, options.kiln = False, os.path.abspath(options.kiln)
     for tool in (options.compiler, options.runner.split()[0]):
@@ -170,14 +158,8 @@ def main():
             for path in options.models:
                 row = run(options, path, target, runtime)
                 rows.append(row)
-                text = f"error {row['error_norm']:.1e}, {row['kernels']} kernels" if row["ok"] else row["error"]
-                print(f"{'ok   ' if row['ok'] else 'FAIL '} {target:10} {row['model']:32} {text}, {row['seconds']} s", flush=True)
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(rows, f, indent=1)
-    failed = sum(not r["ok"] for r in rows)
-    print(f"{len(rows) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+                models.print_row(row, row["ok"] and f"error {row['error_norm']:.1e}, {row['kernels']} kernels")
+    return models.finish(rows, options)
 
 
 if __name__ == "__main__":

@@ -134,20 +134,38 @@ def run(options, path, target, worker):
     return row
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def common_parser(description, models, timeout):
+    """What a script that runs whole models takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kiln")
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--target", action="append")
-    parser.add_argument("--fp16", action="store_true")
-    parser.add_argument("--size", action="append")
-    parser.add_argument("--dim", action="append")
-    parser.add_argument("--high", action="append")
+    parser.add_argument("models", nargs=models)
+    for name in ("--target", "--size", "--dim", "--high"):
+        parser.add_argument(name, action="append")
     parser.add_argument("--inputs")
-    parser.add_argument("--orders", nargs="+", default=["forward", "reversed"])
-    parser.add_argument("--timeout", type=int, default=900)
+    parser.add_argument("--timeout", type=int, default=timeout)
     parser.add_argument("--tolerance", type=float)
     parser.add_argument("--json")
+    return parser
+
+
+def print_row(row, text):
+    print(f"{'ok   ' if row['ok'] else 'FAIL '} {row['target']:15} {row['model']:32} {text if row['ok'] else row['error']}, {row['seconds']} s", flush=True)
+
+
+def finish(rows, options):
+    """Writes the rows, prints how many failed, and returns the exit code."""
+    if options.json:
+        with open(options.json, "w") as f:
+            json.dump(rows, f, indent=1)
+    failed = sum(not r["ok"] for r in rows)
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def main():
+    parser = common_parser(__doc__, "+", 900)
+    parser.add_argument("--fp16", action="store_true")
+    parser.add_argument("--orders", nargs="+", default=["forward", "reversed"])
     options = parser.parse_args()
     if why := pool.missing():
         print(f"skipped: {why}")
@@ -158,15 +176,9 @@ def main():
         for path in options.models:
             row = run(options, path, target, worker)
             rows.append(row)
-            text = f"error {row['error_norm']:.1e}, {row['launches']} launches, {row['instructions']} wave instructions" if row["ok"] else row["error"]
-            print(f"{'ok   ' if row['ok'] else 'FAIL '} {target:15} {row['model']:32} {text}, {row['seconds']} s", flush=True)
-            if options.json:
-                with open(options.json, "w") as f:
-                    json.dump(rows, f, indent=1)
+            print_row(row, row["ok"] and f"error {row['error_norm']:.1e}, {row['launches']} launches, {row['instructions']} wave instructions")
     worker.close()
-    failed = sum(not r["ok"] for r in rows)
-    print(f"{len(rows) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return finish(rows, options)
 
 
 if __name__ == "__main__":
