@@ -243,7 +243,8 @@ void wgmma_rows::write_part(split_keys& split, split_keys::place place, Value ro
   constexpr std::int64_t columns = 8;
   for (std::size_t half = 0; half < 2; ++half) {
     const Value sum = whole_sum(state.sum[half]), top = code_.make<arith::MulFOp>(state.top[half], scale);
-    // Columns 2 j and 2 j + 1 of eight come from lane j of four.
+    // Of eight columns beside each other, each of four lanes has two. After the exchange one lane has all eight, the
+    // even ones in words[0] and the odd ones in words[1].
     std::array<values, 2> words;
     for (std::size_t i = 2 * half; i < result.size(); i += 4)
       for (std::size_t odd : {0, 1}) words[odd].push_back(result[i + odd]);
