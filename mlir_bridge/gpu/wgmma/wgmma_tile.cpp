@@ -40,7 +40,9 @@ bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_ro
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
-bool is_few(const wgmma_size& size) { return size.parts == 1 && size.m <= few_rows && size.image_tiles.empty(); }
+bool is_few(const wgmma_size& size) {
+  return size.parts == 1 && size.element_bytes == 2 && size.m <= few_rows && size.image_tiles.empty();
+}
 
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
