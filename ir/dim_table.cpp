@@ -63,21 +63,21 @@ dim_table::index dim_table::add(const dim& d) {
 }
 
 std::optional<std::int64_t> dim_table::value_of(const node& n, const std::vector<std::int64_t>& known) const {
-  const std::uint32_t* operands = operands_.data() + n.first;
+  const auto operand = [&](std::uint32_t i) { return known[operands_[n.first + i]]; };
   std::int64_t value = 0;
   switch (n.is) {
     case kind::symbol: break;  // evaluate() knows it
-    case kind::quotient: return floor_quotient(known[operands[0]], known[operands[1]]);
+    case kind::quotient: return floor_quotient(operand(0), operand(1));
     case kind::real: {
       std::vector<std::int64_t> sizes;
-      for (std::uint32_t i = 0; i < n.count; ++i) sizes.push_back(known[operands[i]]);
+      for (std::uint32_t i = 0; i < n.count; ++i) sizes.push_back(operand(i));
       return floor_of(steps_[n.steps], sizes);
     }
     case kind::minimum:
     case kind::maximum:
-      value = known[operands[0]];
+      value = operand(0);
       for (std::uint32_t i = 1; i < n.count; ++i)
-        value = n.is == kind::minimum ? std::min(value, known[operands[i]]) : std::max(value, known[operands[i]]);
+        value = n.is == kind::minimum ? std::min(value, operand(i)) : std::max(value, operand(i));
       break;
     case kind::sum:
       for (std::uint32_t t = n.first; t < n.first + n.count; ++t) {

@@ -15,14 +15,12 @@
 
 #include "ir/error.hpp"
 #include "runtime/arena.hpp"
+#include "runtime/host_kernel.hpp"
 #include "runtime/host_symbols.hpp"
 #include "runtime/object_loader.hpp"
 
 namespace kiln {
 namespace {
-
-// The ABI of ir/native_kernel.hpp.
-using host_kernel = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
 
 constexpr std::size_t huge_page = 2u << 20;
 
@@ -136,7 +134,7 @@ std::shared_ptr<const kernel_library> host_device::load(std::span<const native_k
 }
 
 void host_device::launch(const launch_request& request) noexcept {
-  auto kernel = reinterpret_cast<host_kernel>(const_cast<void*>(request.kernel.function));
+  const host_kernel kernel{reinterpret_cast<host_kernel::entry>(const_cast<void*>(request.kernel.function))};
   void* const* buffers = request.buffers.data();
   const std::int64_t grid = request.grid, blocks = request.blocks;
   if (blocks == 1) {

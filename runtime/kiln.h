@@ -32,7 +32,14 @@ extern "C" {
 
 #define KILN_API_VERSION 10
 
-typedef enum kiln_status {
+/* As in C, every int is a value of these types, also of those that an older library does not know. */
+#ifdef __cplusplus
+#define KILN_INT : int
+#else
+#define KILN_INT
+#endif
+
+typedef enum kiln_status KILN_INT {
   KILN_OK = 0,
   KILN_USAGE, /* an argument makes no sense: wrong size, wrong index, null */
   KILN_MISSING_FILE,
@@ -59,7 +66,7 @@ typedef enum kiln_status {
   KILN_CONTEXT_FULL      /* a sequence has no room for more ids */
 } kiln_status;
 
-typedef enum kiln_type {
+typedef enum kiln_type KILN_INT {
   KILN_F64,
   KILN_F32,
   KILN_F16,
@@ -116,13 +123,18 @@ const char* kiln_status_name(kiln_status status);
 const char* kiln_last_error(void);
 
 /* How hard the tuner tries: the promising configurations of a kernel, more of them, or all. */
-typedef enum kiln_tuning { KILN_TUNING_OFF, KILN_TUNING_QUICK, KILN_TUNING_FULL, KILN_TUNING_EXHAUSTIVE } kiln_tuning;
+typedef enum kiln_tuning KILN_INT {
+  KILN_TUNING_OFF,
+  KILN_TUNING_QUICK,
+  KILN_TUNING_FULL,
+  KILN_TUNING_EXHAUSTIVE
+} kiln_tuning;
 
 /* Whether kernels are compiled for the exact sizes with which a program runs. LAZY: those of the first sizes; later
  * sizes use kernels that serve many sizes, compiled once, and sizes that run often get kernels of their own from a
  * thread in the background. EAGER: for each set of sizes, while the caller waits. OFF: never where a kernel can serve
  * many sizes; excludes tuning. */
-typedef enum kiln_specialization {
+typedef enum kiln_specialization KILN_INT {
   KILN_SPECIALIZE_LAZY,
   KILN_SPECIALIZE_EAGER,
   KILN_SPECIALIZE_OFF
@@ -230,7 +242,11 @@ kiln_status kiln_sequences_append(kiln_sequences* sequences, size_t rows, size_t
 /* rows is 0 before the first ids. Either pointer may be null. */
 kiln_status kiln_sequences_get_length(const kiln_sequences* sequences, size_t* rows, int64_t* length);
 /* How the next id is chosen from the logits (docs/generate.md). Zeros, except `size`, have the defaults. */
-typedef enum kiln_sampling_method { KILN_SAMPLE_GREEDY, KILN_SAMPLE_TOP_K, KILN_SAMPLE_TOP_P } kiln_sampling_method;
+typedef enum kiln_sampling_method KILN_INT {
+  KILN_SAMPLE_GREEDY,
+  KILN_SAMPLE_TOP_K,
+  KILN_SAMPLE_TOP_P
+} kiln_sampling_method;
 typedef struct kiln_sampling {
   size_t size; /* sizeof(kiln_sampling) */
   kiln_sampling_method method;
@@ -299,7 +315,7 @@ kiln_status kiln_program_get_tuning_info(const kiln_program* program, kiln_tunin
  * NVIDIA's driver 13.0 makes all graphs of a process up to 13 % slower once two streams have received launches.
  * Contexts with ON or AUTO therefore launch on one stream. If the caller launches kernels on other streams, or also
  * uses contexts with KILN_GRAPH_OFF, graphs become slower. */
-typedef enum kiln_graph_policy { KILN_GRAPH_OFF, KILN_GRAPH_ON, KILN_GRAPH_AUTO } kiln_graph_policy;
+typedef enum kiln_graph_policy KILN_INT { KILN_GRAPH_OFF, KILN_GRAPH_ON, KILN_GRAPH_AUTO } kiln_graph_policy;
 
 typedef struct kiln_graph_info {
   const char* mode;   /* "off", "measuring", "eager", "replay" */

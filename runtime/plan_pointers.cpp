@@ -20,7 +20,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const plan_buffer& b = of.buffers[i];
     if (b.bytes == 0) continue;
-    if (b.place == buffer_place::arena) table_[i] = arena + b.offset;
+    if (b.place == buffer_place::arena && arena) table_[i] = arena + b.offset;  // else move_arena() will
     if (b.place == buffer_place::zeroed) table_[i] = zeroed + b.offset;
     if (b.place == buffer_place::fixed) table_[i] = const_cast<std::byte*>(b.address);
   }

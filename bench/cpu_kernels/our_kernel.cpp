@@ -10,6 +10,7 @@
 
 #include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "runtime/host_kernel.hpp"
 
 namespace kiln::bench {
 
@@ -26,7 +27,7 @@ memory allocate(std::size_t bytes) { return memory(std::aligned_alloc(4096, (byt
 struct our_kernel::implementation {
   native_kernel kernel;
   std::unique_ptr<llvm::orc::LLJIT> jit;
-  std::vector<void (*)(void* const*, std::int64_t, std::int64_t)> functions;
+  std::vector<host_kernel> functions;
   std::vector<memory> scratch;
   std::vector<std::vector<void*>> arguments;
 };
@@ -54,8 +55,7 @@ our_kernel::our_kernel(const module& fusion, const target_row& target, const ker
   llvm::StringRef bytes(reinterpret_cast<const char*>(impl_->kernel.object.data()), impl_->kernel.object.size());
   llvm::cantFail(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernel.o")));
   for (const launch& l : impl_->kernel.launches)
-    impl_->functions.push_back(
-        llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
+    impl_->functions.push_back({llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<host_kernel::entry>()});
   for (const scratch_buffer& s : impl_->kernel.scratch)
     impl_->scratch.push_back(allocate(static_cast<std::size_t>(s.bytes)));
 }

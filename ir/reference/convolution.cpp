@@ -108,7 +108,8 @@ literal convolve(const Op& op, std::span<const literal> inputs, shape out) {
                            source_pixel<Transposed>(p, first_pixel + c, t);
                    for (std::int64_t n = 0; n < p.batch; ++n)
                      for (std::int64_t g = 0; g < p.groups; ++g) {
-                       const Sum* source = image.data() + n * from.batch + g * p.channels * from.channel;
+                       const Sum* source =
+                           image.empty() ? nullptr : image.data() + n * from.batch + g * p.channels * from.channel;
                        Sum* target = sums.data() + n * to.batch + g * p.filters * to.channel;
                        panel_product(
                            weights.data() + g * p.filters * depth, p.filters, depth, pixels, i, panel,

@@ -12,6 +12,7 @@
 #include "ir/element_type.hpp"
 #include "ir/error.hpp"
 #include "objects.hpp"
+#include "runtime/host_kernel.hpp"
 #include "runtime/host_symbols.hpp"
 #include "runtime/object_loader.hpp"
 
@@ -19,15 +20,14 @@ namespace kiln {
 namespace {
 
 using ::testing::HasSubstr;
-using kernel = void (*)(void* const*, std::int64_t, std::int64_t);
 
 code_image load_one(std::span<const std::byte> bytes) {
   std::span<const std::byte> list[] = {bytes};
   return code_image(list, find_host_symbol);
 }
 
-kernel function(const code_image& image, std::size_t object, const char* name) {
-  return reinterpret_cast<kernel>(const_cast<void*>(image.find(object, name)));
+host_kernel function(const code_image& image, std::size_t object, const char* name) {
+  return {reinterpret_cast<host_kernel::entry>(const_cast<void*>(image.find(object, name)))};
 }
 
 template <class F>

@@ -31,7 +31,7 @@ def describe(header, folder):
     """The interface of a header, a line for each thing that must not change: by a C program that asks its compiler."""
     text = without_comments(read(header))
     lines = [f'puts("function {name}");' for name in sorted(re.findall(r"\b(kiln_\w+)\([^;{}]*\);", re.sub(r"\{[^{}]*\}", "", text)))]
-    for body, name in re.findall(r"typedef enum \w+ \{([^}]*)\} (\w+);", text):
+    for body, name in re.findall(r"typedef enum \w+(?: KILN_INT)? \{([^}]*)\} (\w+);", text):
         for value in re.findall(r"\bKILN_\w+", body):
             lines.append(f'printf("value {name} {value} %d\\n", (int){value});')
     for body, name in re.findall(r"typedef struct \w+ \{([^}]*)\} (\w+);", text):

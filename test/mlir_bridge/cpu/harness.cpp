@@ -9,6 +9,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "runtime/host_kernel.hpp"
 
 namespace kiln::test {
 
@@ -34,7 +35,7 @@ const target_row& best_target() { return runnable_targets().back(); }
 
 struct loaded_kernel::session {
   std::unique_ptr<llvm::orc::LLJIT> jit;
-  std::vector<void (*)(void* const*, std::int64_t, std::int64_t)> functions;
+  std::vector<host_kernel> functions;
 };
 
 struct loaded_kernel::buffers {
@@ -80,8 +81,7 @@ loaded_kernel::loaded_kernel(const module& fusion, const target_row& target, con
   llvm::StringRef object(reinterpret_cast<const char*>(native_.object.data()), native_.object.size());
   llvm::cantFail(session_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, "tested")));
   for (const launch& l : native_.launches)
-    session_->functions.push_back(
-        llvm::cantFail(session_->jit->lookup(l.symbol)).toPtr<void (*)(void* const*, std::int64_t, std::int64_t)>());
+    session_->functions.push_back({llvm::cantFail(session_->jit->lookup(l.symbol)).toPtr<host_kernel::entry>()});
 }
 
 loaded_kernel::~loaded_kernel() = default;

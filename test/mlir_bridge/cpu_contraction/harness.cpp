@@ -56,7 +56,7 @@ loaded_kernel::loaded_kernel(native_kernel kernel)
   llvm::StringRef bytes(reinterpret_cast<const char*>(kernel_.object.data()), kernel_.object.size());
   llvm::cantFail(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernel.o")));
   for (const launch& l : kernel_.launches)
-    functions_.push_back(llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<entry>());
+    functions_.push_back({llvm::cantFail(impl_->jit->lookup(l.symbol)).toPtr<host_kernel::entry>()});
 }
 
 loaded_kernel::~loaded_kernel() = default;

@@ -13,6 +13,7 @@
 #include "ir/native_kernel.hpp"
 #include "mlir_bridge/kernel/kernel_configuration.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
+#include "runtime/host_kernel.hpp"
 
 namespace kiln::test {
 
@@ -30,15 +31,14 @@ class loaded_kernel {
  public:
   explicit loaded_kernel(native_kernel kernel);
   ~loaded_kernel();
-  using entry = void (*)(void* const* buffers, std::int64_t begin, std::int64_t end);
   const native_kernel& kernel() const { return kernel_; }
-  entry function(std::size_t launch) const { return functions_[launch]; }
+  host_kernel function(std::size_t launch) const { return functions_[launch]; }
 
  private:
   struct implementation;
   native_kernel kernel_;
   std::unique_ptr<implementation> impl_;
-  std::vector<entry> functions_;
+  std::vector<host_kernel> functions_;
 };
 
 // Runs every launch with its grid divided into `splits` parts, which are executed out of order. Outputs are filled with

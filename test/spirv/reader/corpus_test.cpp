@@ -12,6 +12,7 @@
 #include "ir/native_kernel.hpp"
 #include "jit/finalize_spirv.hpp"
 #include "jit/targets.hpp"
+#include "runtime/host_kernel.hpp"
 #include "runtime/host_symbols.hpp"
 #include "runtime/object_loader.hpp"
 #include "spirv/hip/hip_compiler.hpp"
@@ -39,8 +40,6 @@ std::vector<shape> types_of(const std::vector<literal>& values) {
   return result;
 }
 
-using entry = void (*)(void* const*, std::int64_t, std::int64_t);
-
 // `split`: runs the grid in several calls, the last workgroups first.
 std::vector<literal> run_on_host(const native_kernel& kernel, const corpus::test_case& c, bool split) {
   std::span<const std::byte> object = kernel.object;
@@ -57,7 +56,8 @@ std::vector<literal> run_on_host(const native_kernel& kernel, const corpus::test
                          : a.kind == buffer_kind::output ? outputs
                                                          : scratch)[a.index]
                             .data());
-    auto run = reinterpret_cast<entry>(reinterpret_cast<std::uintptr_t>(image.find(0, l.symbol)));
+    const host_kernel run{
+        reinterpret_cast<host_kernel::entry>(reinterpret_cast<std::uintptr_t>(image.find(0, l.symbol)))};
     std::int64_t middle = split ? l.grid / 2 : 0;
     run(buffers.data(), middle, l.grid);
     if (middle) run(buffers.data(), 0, middle);
