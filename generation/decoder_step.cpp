@@ -339,7 +339,10 @@ void decoder_step::check_state(const sequence_state& state, std::int64_t batch, 
     for (std::size_t i = 0; i < declared.rank(); ++i) {
       const std::int64_t size = tensor.type.dims[i].value();
       if (declared.dims[i].is_static() && declared.dims[i].value() != size) refuse(s.key);
-      if (declared.dims[i] == parameters_[ports_.tokens].type().dims[0] && size != batch) refuse(s.key);
+      // give_caches_room() takes every open dimension of a cache but its rows for the batch.
+      const bool is_batch = s.in_place ? !declared.dims[i].is_static() && i != *s.axis
+                                       : declared.dims[i] == parameters_[ports_.tokens].type().dims[0];
+      if (is_batch && size != batch) refuse(s.key);
     }
   }
 }
