@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ir/container/container.hpp"
+#include "ir/container/stripped.hpp"
 #include "ir/native_program.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/compiler_library.hpp"
@@ -61,6 +62,7 @@ kiln_open_options complete(const kiln_open_options* options) {
 open_result open_file(const char* path, const kiln_open_options& options) {
   const model_request request = request_of(path, options);
   program source = read_program(request.file, consent_of(request));
+  require_weights(source, request.file);
   model_interface described = interface_of(source);
   if (!has_native_kernels_only(source)) return {std::move(described), load_compiler().open(std::move(source), request)};
   if (request.tuning != KILN_TUNING_OFF)

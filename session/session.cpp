@@ -8,6 +8,7 @@
 
 #include "ir/bind_shapes.hpp"
 #include "ir/container/container.hpp"
+#include "ir/container/stripped.hpp"
 #include "ir/error.hpp"
 #include "ir/native_program.hpp"
 #include "session/general_program.hpp"
@@ -60,6 +61,7 @@ session::session(program portable, const std::filesystem::path& file, session_op
 // What a file holds beside its program.
 void session::open(const std::filesystem::path& file, session_options options, chosen_device chosen,
                    clock::time_point begin) {
+  require_weights(portable_, file);
   std::shared_ptr<const embedded_entries> embedded;
   if (!options.cache.disabled) embedded = embedded_entries::read(file);
   std::string hints = read_extras(file).tuning_hints;

@@ -40,6 +40,7 @@ struct command {
 };
 
 action declare_compile(CLI::App& app);
+action declare_refit(CLI::App& app);
 action declare_run(CLI::App& app);
 action declare_perf(CLI::App& app);
 action declare_generate(CLI::App& app);

@@ -32,6 +32,8 @@ using kiln::error_kind;
 constexpr std::array commands{
     command{"compile", "Compile an ONNX model into one portable .kiln file; needs no device",
             "kiln compile resnet50.onnx -o resnet50.kiln", stopping::limited, false, declare_compile},
+    command{"refit", "Give weights to a file that was compiled without them",
+            "kiln refit plan.kiln --weights retrained.onnx -o model.kiln", stopping::limited, false, declare_refit},
     command{"run", "Finalize what is missing for this device, cache it, and run once",
             "kiln run resnet50.kiln --output-dir out", stopping::limited, true, declare_run},
     command{"perf", "Measure load, finalize and run times", "kiln perf resnet50.kiln -n 100 --json", stopping::limited,

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/container/container.hpp"
+#include "ir/container/stripped.hpp"
 #include "jit/cache/archive.hpp"
 #include "jit/prepared_cache.hpp"
 #include "runtime/executable.hpp"
@@ -108,8 +109,9 @@ void pack_weights(const warm_sources& sources, const native_consent& consent, ke
   for (const auto& [number, bindings] : sources.on_device) {
     const std::string& file = sources.files[number];
     try {
-      load(compile_bytecode(read_program(file, consent).bind(bindings), jit), *sources.device->device,
-           {.store = store.get()});
+      const program p = read_program(file, consent);
+      require_weights(p, file);
+      load(compile_bytecode(p.bind(bindings), jit), *sources.device->device, {.store = store.get()});
     } catch (const error& e) {
       failures.push_back({file, e.kind(), e.what()});
     }
