@@ -10,6 +10,7 @@
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
+#include "ir/normalized_window.hpp"
 #include "ir/ops/attention.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/prefix_mask.hpp"
@@ -35,6 +36,7 @@ struct node {
   bool alias = false;         // a reshape that stays in the module
   bool in_memory = false;     // some reader needs the result in memory
   bool inlined = false;
+  bool window = false;    // a depthwise convolution; belongs to the kernel that normalizes its result
   bool prologue = false;  // part of the dequantization of a product's 4-bit weights; belongs to the product's kernel
   std::vector<reading> readings{};
 };
@@ -59,6 +61,7 @@ class partitioner {
       number_[&i] = nodes_.size();
       nodes_.push_back({.at = &i});
     }
+    for (const instruction& i : m.instructions()) find_window_of(i);
   }
 
   partition run() {
@@ -116,10 +119,27 @@ class partitioner {
     nodes_[n].fusion = g;
   }
 
+  // A kernel computes the window before its normalization, together with all that lies between. Their results must not
+  // be needed elsewhere.
+  void find_window_of(const instruction& i) {
+    const instruction* window = find_normalized_window(i);
+    if (!window) return;
+    std::vector<std::size_t> inside{number_.at(window)};
+    for (const instruction* at = window->users()[0]; at != &i; at = at->users()[0]) inside.push_back(number_.at(at));
+    auto needed = [&](std::size_t n) {
+      return options_.in_memory.contains(nodes_[n].at) ||
+             std::ranges::any_of(module_.outputs(), [&](value v) { return v.producer == nodes_[n].at; });
+    };
+    if (std::ranges::any_of(inside, needed)) return;
+    nodes_[inside[0]].window = true;
+    for (std::size_t n : inside) nodes_[n].prologue = true;
+  }
+
   // --- anchors and their epilogues
 
   void form_around_anchors(std::size_t n) {
     const instruction& at = *nodes_[n].at;
+    if (nodes_[n].window) return;
     if (role_of(at.op()) == kernel_role::anchor) {
       new_group(n, true);
       return;
@@ -378,6 +398,10 @@ class partitioner {
   void read_operands_of_inlined(const node& at) {
     const instruction& i = *at.at;
     std::size_t n = number_.at(&i);
+    if (at.window) {
+      for (value v : i.inputs()) of(v).in_memory = true;
+      return;
+    }
     for (const reading r : std::vector<reading>(at.readings))
       for (std::size_t k = 0; k < i.inputs().size(); ++k)
         read(i.inputs()[k], {r.fusion, keeps_indices(i.op()) ? r.map : map_through(r.fusion, r.map, n),

@@ -101,13 +101,16 @@ bool is_of_version_5(mlir::Type type) {
 
 std::uint64_t needed_version(mlir::ModuleOp module) {
   std::uint64_t needed = 3;
+  bool convolves = false, normalizes = false;
   module.walk([&](mlir::Operation* op) {
+    convolves |= op->getName().getStringRef() == "kiln.convolution";
+    normalizes |= op->getName().getStringRef() == "kiln.normalize";
     for (const introduction& i : introductions)
       if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
     for (mlir::Type type : op->getOperandTypes())
       if (is_of_version_5(mlir::getElementTypeOrSelf(type))) needed = std::max<std::uint64_t>(needed, 5);
   });
-  return needed;
+  return convolves && normalizes ? std::max<std::uint64_t>(needed, 7) : needed;
 }
 
 std::unique_ptr<mlir::DialectVersion> make_version(std::uint64_t number) {

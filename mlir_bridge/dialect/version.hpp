@@ -8,10 +8,11 @@
 //   4  kiln.segment_sum.
 //   5  kiln.bit_cast; tensors of f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, f4E2M1FN, i2 and ui2.
 //   6  kiln.cache_update.
+//   7  kiln.normalize of the result of a depthwise kiln.convolution in the same kernel.
 //
-// A kernel is labelled with the oldest version from 3 on that has all of its operations and element types. So an older
-// Kiln reads every kernel that it can compile, and a kernel that does not use what is new keeps its bytes and its place
-// in every cache.
+// A kernel is labelled with the oldest version from 3 on that has all of its operations, element types and combinations
+// of operations. So an older Kiln reads every kernel that it can compile, and a kernel that does not use what is new
+// keeps its bytes and its place in every cache.
 //
 // To change the dialect: raise current_version, add a row to `introductions` for each new operation and the rows that
 // lift the last version to the new one (version.cpp), and add golden files of the new version to test/compat. Files of
@@ -32,7 +33,7 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 6;
+inline constexpr std::uint64_t current_version = 7;
 
 // Operations introduced after version 3.
 struct introduction {

@@ -1,6 +1,7 @@
 #include "mlir_bridge/gpu/window.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "mlir_bridge/codegen/open_sizes.hpp"
@@ -26,11 +27,12 @@ Value both(code_builder& code, Value a, Value b) {
 
 }  // namespace
 
-window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes)
-    : window_stage(e, e.configuration, image, result, std::move(shape), lanes) {}
+window_stage::window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes,
+                           bool whole_pixels)
+    : window_stage(e, e.configuration, image, result, std::move(shape), lanes, whole_pixels) {}
 
 window_stage::window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result,
-                           geometry shape, std::int64_t lanes)
+                           geometry shape, std::int64_t lanes, bool whole_pixels)
     : e_(e),
       code_(e.code),
       shape_(std::move(shape)),
@@ -41,7 +43,10 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
   written_out_ = taps <= most_written_out;
   const dim wide = out_[out_.size() - 2];
   // Number of vectors of channels, counting one pixel per line.
-  const dim of_lines = std::accumulate(out_.begin(), out_.end() - 2, out_.back() / lanes_, std::multiplies<>());
+  vectors_ = out_.back().is_static() ? out_.back().value() / lanes_ : 1;
+  team_ = whole_pixels ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(vectors_))) : vectors_;
+  const dim of_lines = std::accumulate(out_.begin(), out_.end() - 2, whole_pixels ? dim(team_) : out_.back() / lanes_,
+                                       std::multiplies<>());
   const std::int64_t width = usual_size(wide), vectors = usual_size(of_lines) * width;
   while (written_out_ && pixels_ < most_pixels && pixels_ < width &&
          vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units)
@@ -51,6 +56,8 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
                                        std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
   items_ = of_lines * ((wide + pixels_ - 1) / pixels_);
   threads_ = configured_threads(e.target, configuration, spread_threads(e.target, usual_size(items_)));
+  // Several waves combine their channels in shared memory, which only one item can use.
+  if (whole_pixels && team_ > e.target.gpu.wave) threads_ = team_;
 }
 
 void window_stage::open(const std::string& name) {
@@ -61,10 +68,14 @@ void window_stage::open(const std::string& name) {
     item = e_.min(item, items_ - 1);
   }
   std::vector<dim> dims = out_;
-  dims.back() = dims.back() / lanes_;
+  dims.back() = team_ > vectors_ ? dim(team_) : dims.back() / lanes_;
   dims[dims.size() - 2] = (dims[dims.size() - 2] + pixels_ - 1) / pixels_;
   values digits = e_.delinearize(item, dims);
   batch_ = digits[0];
+  if (team_ > vectors_) {
+    active_ = code_.less(digits.back(), code_.constant(vectors_));
+    digits.back() = code_.min(digits.back(), vectors_ - 1);
+  }
   channel_ = code_.mul(digits.back(), lanes_);
   output_.assign(digits.begin() + 1, digits.end() - 1);
   output_.back() = code_.mul(output_.back(), pixels_);
@@ -150,9 +161,41 @@ Value window_stage::count(std::size_t pixel, const std::vector<std::int64_t>* en
   return counted;
 }
 
+position window_stage::place(std::size_t pixel) const {
+  Value column = code_.add(output_.back(), static_cast<std::int64_t>(pixel));
+  const dim& width = out_[out_.size() - 2];
+  if (!divides(pixels_, width) && pixel) column = e_.min(column, width - 1);
+  position where{{batch_, 0, {}, 0, known_bound(out_[0]), 1}};
+  for (std::size_t axis = 0; axis < output_.size(); ++axis)
+    where.push_back({axis + 1 == output_.size() ? column : output_[axis], 0, {}, 0, known_bound(out_[axis + 1]), 1});
+  where.push_back({channel_, lanes_ > 1 ? 1 : 0, {}, 0, known_bound(out_.back()), lanes_});
+  return where;
+}
+
+values window_stage::total(values of_channels) {
+  auto add = [&](std::span<const Value> a, std::span<const Value> b) {
+    values sums;
+    for (std::size_t i = 0; i < a.size(); ++i) sums.push_back(code_.make<mlir::arith::AddFOp>(a[i], b[i]));
+    return sums;
+  };
+  for (Value& v : of_channels) {
+    if (active_) v = code_.select(active_, v, code_.number(v.getType(), 0));
+    // The lanes pairwise.
+    for (std::int64_t n = lanes_; n > 1; n /= 2) {
+      values low, high;
+      for (std::int64_t i = 0; i < n / 2; ++i)
+        low.push_back(code_.lane(v, i)), high.push_back(code_.lane(v, i + n / 2));
+      v = code_.make<mlir::arith::AddFOp>(code_.from_lanes(low), code_.from_lanes(high));
+    }
+  }
+  if (team_ == 1) return of_channels;
+  return team_ <= group_->wave_size() ? group_->reduce_wave(std::move(of_channels), add, team_)
+                                      : group_->reduce(std::move(of_channels), add);
+}
+
 void window_stage::store(std::span<const Value> results) const {
   for (std::size_t pixel = 0; pixel < pixels(); ++pixel) {
-    Value column = code_.add(output_.back(), static_cast<std::int64_t>(pixel)), owner = fresh_;
+    Value column = code_.add(output_.back(), static_cast<std::int64_t>(pixel)), owner = both(code_, fresh_, active_);
     const dim& width = out_[out_.size() - 2];
     if (!divides(pixels_, width) && pixel) owner = both(code_, owner, code_.less(column, e_.size(width)));
     auto write = [&] {
@@ -192,13 +235,13 @@ std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64
 }
 
 std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape,
-                                    std::int64_t most, std::int64_t extent) {
+                                    std::int64_t most, std::int64_t extent, bool whole_pixels) {
   std::vector<candidate> result;
   for (std::int64_t lanes = common_power(most, {extent}); lanes >= 1; lanes /= 2)
     for (std::int64_t pixels : {1, 2, 4, 8})
       for (std::int64_t threads : {64, 128, 256}) {
         kernel_configuration configuration{{"lanes", lanes}, {"pixels", pixels}, {"threads", threads}};
-        window_stage stage(e, configuration, image, e.anchor_result(), shape, lanes);
+        window_stage stage(e, configuration, image, e.anchor_result(), shape, lanes, whole_pixels);
         if (stage.pixels() == static_cast<std::size_t>(pixels))
           result.push_back({std::move(configuration), stage.cost()});
       }

@@ -18,9 +18,11 @@ class window_stage {
   };
   // `lanes` is the number of channels in a vector and divides the channels of the result. "pixels" per thread (a power
   // of two, if the window is unrolled) and "threads" per workgroup of the configuration overrule the choice.
-  window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes);
+  // `whole_pixels`: all threads that own channels of a pixel are in one workgroup, so that they can combine them.
+  window_stage(kernel_emitter& e, value image, value result, geometry shape, std::int64_t lanes,
+               bool whole_pixels = false);
   window_stage(kernel_emitter& e, const kernel_configuration& configuration, value image, value result, geometry shape,
-               std::int64_t lanes);
+               std::int64_t lanes, bool whole_pixels = false);
 
   void open(const std::string& name);
   void close() { group_->close(); }
@@ -45,6 +47,11 @@ class window_stage {
   // Returns how many window positions of a pixel lie inside the image. With `end` (one entry per axis), positions up to
   // the image's end plus `end`, counted from the padded start, are included.
   Value count(std::size_t pixel, const std::vector<std::int64_t>* end) const;
+  // Returns the position of this thread's channels of a pixel, inside the result.
+  position place(std::size_t pixel) const;
+  // Sums each value (a vector of channels) over the channels of its pixel. Every thread of a pixel gets the scalars.
+  // Only with whole pixels.
+  values total(values of_channels);
   // Evaluates the epilogue for each pixel and stores it. `results` are the anchor's results.
   void store(std::span<const Value> results) const;
 
@@ -61,11 +68,13 @@ class window_stage {
   code_builder& code_;
   geometry shape_;
   std::vector<dim> in_, out_;  // with batch and channels
-  std::int64_t lanes_, pixels_ = 1, threads_ = 64;
+  // `vectors_` of channels has a pixel, and so many threads, or more with whole pixels.
+  std::int64_t lanes_, pixels_ = 1, threads_ = 64, vectors_ = 1, team_ = 1;
   dim items_ = 0;
   bool written_out_ = true;
   std::optional<workgroup> group_;
-  Value fresh_, batch_, channel_;
+  // fresh_: this thread's item exists; active_: so do its channels. Null for always true.
+  Value fresh_, active_, batch_, channel_;
   // Spatial coordinates of the output. The last one is that of the first pixel.
   values output_;
 };
@@ -75,6 +84,6 @@ class window_stage {
 std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent);
 // Returns the tuning space of a window stage with at most `most` lanes, which divide `extent`.
 std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape,
-                                    std::int64_t most, std::int64_t extent);
+                                    std::int64_t most, std::int64_t extent, bool whole_pixels = false);
 
 }  // namespace kiln::gpu

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/error.hpp"
+#include "ir/normalized_window.hpp"
 #include "ir/ops/movement.hpp"
 
 namespace kiln {
@@ -49,9 +50,11 @@ bool has_open_form(const module& fusion, processor on, std::string* missing) {
 }
 
 const instruction* find_anchor(const module& fusion, std::string_view symbol) {
-  const instruction* anchor = nullptr;
+  const instruction *anchor = nullptr, *window = nullptr;
+  for (const instruction& i : fusion.instructions())
+    if (const instruction* found = find_normalized_window(i)) window = found;
   for (const instruction& i : fusion.instructions()) {
-    if (!find_kind(i.op().name())) continue;
+    if (&i == window || !find_kind(i.op().name())) continue;
     if (anchor)
       throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " +
                                             std::string(anchor->op().name()) + " and " + std::string(i.op().name()));

@@ -46,7 +46,8 @@ const kernel_kind* find_kind(std::string_view operation);
 // processors. If not, sets `missing`, unless it is null, to the operation that has no open form.
 bool has_open_form(const module& fusion, processor on, std::string* missing = nullptr);
 
-// The fusion's anchor; null where it has none. Throws error{internal} where there are two.
+// The fusion's anchor; null where it has none. Throws error{internal} where there are two. A convolution whose result
+// another anchor normalizes (ir/normalized_window.hpp) belongs to that one.
 const instruction* find_anchor(const module& fusion, std::string_view symbol);
 
 }  // namespace kiln

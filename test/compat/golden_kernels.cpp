@@ -49,6 +49,19 @@ std::unique_ptr<module> all_scalar_functions() {
   return m;
 }
 
+// A depthwise convolution, a bias, and the normalization of the channels.
+std::unique_ptr<module> normalized_window(bool centered) {
+  auto m = std::make_unique<module>("normalized_window");
+  const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 8, tensor_layout::channels_last};
+  value image = m->add_parameter("x", {element_type::f32, {1, 3, 4, 8}}),
+        weights = m->add_parameter("w", {element_type::f32, {3, 3, 1, 8}}),
+        bias = m->add_parameter("b", {element_type::f32, {8}});
+  value sums = m->add(elementwise{scalar_function::add},
+                      {m->add(op, {image, weights}), m->add(broadcast{image.type().dims}, {bias})});
+  m->set_outputs({m->add(normalize{{3}, 1e-5, centered}, {sums})}, {"y"});
+  return m;
+}
+
 // Those that this Kiln labels with the version.
 std::map<std::string, std::vector<std::byte>> written_kernels(std::uint64_t version) {
   mlir::MLIRContext context;
@@ -64,6 +77,8 @@ std::map<std::string, std::vector<std::byte>> written_kernels(std::uint64_t vers
     add(std::string(s.op.name()) + "_" + std::to_string(++count[s.op.name()]), *fusion_of(s));
   add("scalar_functions", *all_scalar_functions());
   add("dot_bias_scale_relu", *symbolic_dot_fusion());
+  for (const bool centered : {true, false})
+    add(centered ? "convolution_normalize" : "convolution_rms", *normalized_window(centered));
   return kernels;
 }
 

@@ -77,6 +77,17 @@ def depthwise_5x5_stride(g):
     g.output(conv(g, [1, 20, 13, 11], [20, 1, 5, 5], 2, group=20, strides=[2, 2]))
 
 
+@case("f16 f32")
+def depthwise_layer_norm(g):
+    """A ConvNeXt block's beginning: one kernel normalizes a pixel's channels, which several waves compute."""
+    for channels in (24, 96, 320):
+        y = g.op("Conv", g.input(f"x{channels}", [1, channels, 5, 6]), g.weight([channels, 1, 5, 5], 0.2),
+                 g.weight([channels]), pads=[2] * 4, group=channels)
+        y = g.op("LayerNormalization", g.op("Transpose", y, perm=[0, 2, 3, 1]), g.weight([channels]),
+                 g.weight([channels]), axis=-1)
+        g.output(g.op("Add", y, g.input(f"r{channels}", [1, 5, 6, channels])))
+
+
 @case("f32")
 def conv_integers(g):
     x, w = g.integers("x", [1, 16, 9, 7], 0, 256, "u8"), g.constant(g.random.integers(0, 256, (24, 16, 3, 3)), "u8")

@@ -147,7 +147,7 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(e.anchor()->inputs()[1]),
                                   out = e.dims(e.anchor_result());
   if (product(out) * product(in) == 0) return {};
-  if (in.back() == op.groups && op.groups > 1) return depthwise_space(e);
+  if (in.back() == op.groups && op.groups > 1) return depthwise_space(e, *e.anchor());
   const std::int64_t merged = merged_groups(e, op.groups, out.back() / op.groups, image.type().type),
                      groups = op.groups / merged;
   contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups,

@@ -229,7 +229,7 @@ void emit_transposed_convolution(kernel_emitter& e) {
 }
 
 std::vector<candidate> convolution_space(kernel_emitter& e) {
-  if (is_depthwise(e)) return depthwise_space(e);
+  if (is_depthwise(e)) return depthwise_space(e, *e.anchor());
   std::vector<candidate> result = wgmma_space(e), others = contraction_space(e, find_problem<convolution>(e, false));
   result.insert(result.end(), others.begin(), others.end());
   return result;

@@ -1,8 +1,10 @@
 // normalize: mean and variance in two passes (a single pass would lose digits if the mean is large), then the scaled
 // difference.
+#include "ir/normalized_window.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/cpu/choices.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::cpu {
@@ -18,6 +20,7 @@ constexpr std::int64_t longest_stack_row = 8192;  // elements of f32
 }  // namespace
 
 void emit_normalize(kernel_emitter& e) {
+  if (emit_normalized_depthwise(e)) return;
   const auto& op = *e.anchor()->op().get_if<normalize>();
   auto& code = e.code;
   value input = e.anchor()->inputs()[0];
@@ -130,6 +133,11 @@ void emit_normalize(kernel_emitter& e) {
       store(where, times(centered(again(where, lanes), lanes), code.splat(scale, lanes)), lanes);
     });
   });
+}
+
+std::vector<candidate> normalize_space(kernel_emitter& e) {
+  const instruction* window = find_normalized_window(*e.anchor());
+  return window ? depthwise_space(e, *window) : row_choices(e);
 }
 
 }  // namespace kiln::cpu

@@ -9,6 +9,7 @@ using namespace codegen;
 
 void emit_normalize(kernel_emitter& e);
 void emit_open_normalize(kernel_emitter& e);
+std::vector<candidate> normalize_space(kernel_emitter& e);
 
 }  // namespace kiln::cpu
 

@@ -1,7 +1,9 @@
 // normalize: the mean, then the variance of the differences to it (in one pass it would lose digits if the mean is
 // large), then the scaled differences. A row that fits into registers is read once.
+#include "ir/normalized_window.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
+#include "mlir_bridge/kinds/convolution/gpu/depthwise.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::gpu {
@@ -82,10 +84,13 @@ struct normalize_emitter {
 }  // namespace
 
 std::vector<candidate> normalize_space(kernel_emitter& e) {
+  if (const instruction* window = find_normalized_window(*e.anchor()))
+    return depthwise_space(e, *window, /*whole_pixels=*/true);
   return row_team_space(e, e.anchor()->inputs()[0], e.anchor()->op().get_if<normalize>()->axes, /*passes=*/3);
 }
 
 void emit_normalize(kernel_emitter& e) {
+  if (emit_normalized_depthwise(e)) return;
   const auto& op = *e.anchor()->op().get_if<normalize>();
   value input = e.anchor()->inputs()[0];
   if (input.type().elements() == 0) return;

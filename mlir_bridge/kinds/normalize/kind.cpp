@@ -1,5 +1,4 @@
 #include "mlir_bridge/kinds/kind.hpp"
-#include "mlir_bridge/cpu/choices.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::kinds {
@@ -9,7 +8,7 @@ std::span<const kernel_kind> normalize_kinds() {
       {.operation = "normalize",
        .epilogue = true,
        .operand_reads = {3, 3, 3},
-       .cpu = {.emit = cpu::emit_normalize, .space = cpu::row_choices, .emit_open = cpu::emit_open_normalize},
+       .cpu = {.emit = cpu::emit_normalize, .space = cpu::normalize_space, .emit_open = cpu::emit_open_normalize},
        .gpu = {.emit = gpu::emit_normalize, .space = gpu::normalize_space, .emit_open = gpu::emit_normalize}},
   };
   return rows;

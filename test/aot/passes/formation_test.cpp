@@ -169,6 +169,58 @@ TEST(formation, prologues_of_rows) {
   EXPECT_EQ(f.symbols, (names{"mul_add_softmax", "exp_reduce"}));
 }
 
+value depthwise(builder& b, value x, unsigned seed) {
+  const std::int64_t channels = x.type().dims[3].value();
+  return b.m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, channels, tensor_layout::channels_last},
+                 {x, b.w({3, 3, 1, channels}, seed)});
+}
+
+TEST(formation, a_depthwise_convolution_joins_the_normalization_of_its_channels) {
+  auto f = form([](builder& b) {
+    value x = b.p("x", {2, 5, 7, 16});
+    value y = b.f(add, depthwise(b, x, 1), b.w({16}, 2));
+    value normal = b.m.add(normalize{{3}, 1e-5, true}, {y});
+    b.out({b.f(relu, {b.f(add, {b.f(mul, normal, b.w({16}, 3)), x})})});
+  });
+  EXPECT_EQ(f.symbols, names{"convolution_add_normalize_mul_add_relu"});
+}
+
+TEST(formation, normalizations_that_leave_a_depthwise_convolution_alone) {
+  const normalize of_channels{{3}, 1e-5, true};
+  const auto formed_of = [](const std::function<std::vector<value>(builder&, value x)>& build,
+                            std::int64_t channels = 16) {
+    return form([&](builder& b) { b.out(build(b, b.p("x", {1, 5, 7, channels}))); }).symbols;
+  };
+  const names two{"convolution", "normalize"};
+  // Another axis, too few channels for a vector, a dense convolution.
+  EXPECT_EQ(formed_of([](builder& b, value x) {
+              return std::vector<value>{b.m.add(normalize{{2}, 1e-5, true}, {depthwise(b, x, 1)})};
+            }),
+            two);
+  EXPECT_EQ(
+      formed_of([&](builder& b, value x) { return std::vector<value>{b.m.add(of_channels, {depthwise(b, x, 1)})}; },
+                12),
+      two);
+  EXPECT_EQ(
+      formed_of([&](builder& b, value x) { return std::vector<value>{b.m.add(of_channels, {conv(b, x, 16, 1)})}; }),
+      two);
+  // The convolution's result is an output, has another reader, or is added to what another kernel computes.
+  EXPECT_EQ(formed_of([&](builder& b, value x) {
+              value y = depthwise(b, x, 1);
+              return std::vector<value>{b.m.add(of_channels, {y}), y};
+            }),
+            two);
+  EXPECT_EQ(formed_of([&](builder& b, value x) {
+              value y = depthwise(b, x, 1);
+              return std::vector<value>{b.f(mul, {b.m.add(of_channels, {y}), y})};
+            }),
+            (names{"convolution", "normalize_mul"}));
+  EXPECT_EQ(formed_of([&](builder& b, value x) {
+              return std::vector<value>{b.m.add(of_channels, {b.f(add, {depthwise(b, x, 1), depthwise(b, x, 2)})})};
+            }),
+            (names{"convolution", "convolution_add", "normalize"}));
+}
+
 // The halves of a convolution's result are read where they are, with the pitch of the whole.
 TEST(formation, channels_of_a_convolution_are_not_copied) {
   const auto half = [](builder& b, value x, std::int64_t first, std::int64_t count) {

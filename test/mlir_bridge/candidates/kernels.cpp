@@ -55,6 +55,9 @@ std::vector<named_kernel> kernels_of_every_kind() {
   add("deep convolution", one({f32({1, 5, 7, 256}), f32({3, 3, 256, 20})}, convolved(2, 1, 1)));
   add("convolution of few products", relu_of({f32({1, 9, 11, 32}), f32({3, 3, 32, 64})}, convolved(1, 1, 1)));
   add("depthwise", one({f32({1, 13, 15, 24}), f32({3, 3, 1, 24})}, convolved(1, 1, 24)));
+  add("normalized depthwise", fusion({f32({1, 9, 13, 24}), f32({3, 3, 1, 24})}, [](module& m, in p) {
+        return std::vector<value>{m.add(normalize{{3}, 1e-5, true}, {m.add(convolved(1, 1, 24), p)})};
+      }));
   transposed_convolution up{{2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 1};
   up.layout = tensor_layout::channels_last;
   add("transposed convolution", one({f32({1, 5, 6, 24}), f32({3, 3, 16, 24})}, up));

@@ -105,6 +105,50 @@ TEST(ContractionConvolutionTypes, ChannelsAreReadWhereTheyAre) {
     }
 }
 
+struct normalized_case {
+  dims_of image;
+  std::vector<std::int64_t> window;
+  convolution op;
+};
+
+// One launch computes the convolution, adds the bias, normalizes the channels, scales them and adds a residual.
+TEST(ContractionConvolution, NormalizedDepthwise) {
+  const std::vector<normalized_case> cases{
+      {{1, 14, 14, 32}, {7, 7}, {{1, 1}, {1, 1}, {3, 3}, {3, 3}, 32}},
+      {{2, 9, 7, 24}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 24}},
+      {{1, 17, 16, 40}, {5, 5}, {{2, 2}, {1, 1}, {2, 1}, {2, 2}, 40}},
+      {{1, 2, 2, 16}, {5, 5}, {{1, 1}, {1, 1}, {2, 2}, {2, 2}, 16}},
+      {{1, 11, 13, 8}, {3, 3}, {{1, 1}, {2, 4}, {2, 4}, {2, 4}, 8}},
+      {{1, 3, 70, 768}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 768}},  // parts of lines
+      {{1, 1, 9, 2048}, {1, 5}, {{1, 1}, {1, 1}, {0, 2}, {0, 2}, 2048}},
+      {{2, 300, 56}, {4}, {{1}, {1}, {3}, {0}, 56}},
+      {{1, 4, 5, 6, 16}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 16}}};
+  for (const auto& [image, window, shape_of_case] : cases)
+    for (const element_type type : {element_type::f32, element_type::bf16})
+      for (const bool centered : {true, false}) {
+        auto m = std::make_unique<module>("kernel");
+        convolution op = shape_of_case;
+        op.layout = tensor_layout::channels_last;
+        dims_of weights = window;
+        weights.push_back(1), weights.push_back(image.back());
+        value y =
+            m->add(op, {m->add_parameter("x", shape_of(type, image)), m->add_parameter("w", shape_of(type, weights))});
+        const std::vector<dim> dims = y.type().dims;
+        auto per_channel = [&](const char* name) {
+          return m->add(broadcast{dims}, {m->add_parameter(name, shape_of(type, {image.back()}))});
+        };
+        auto apply = [&](scalar_function f, value a, value b) { return m->add(elementwise{f}, {a, b}); };
+        y = apply(scalar_function::add, y, per_channel("bias"));
+        y = m->add(normalize{{static_cast<std::int64_t>(dims.size()) - 1}, 1e-3, centered}, {y});
+        y = apply(scalar_function::mul, y, per_channel("scale"));
+        y = apply(scalar_function::add, y, m->add_parameter("residual", y.type()));
+        m->set_outputs({y}, {"y"});
+        for (const target_row& row : rows_here()) EXPECT_EQ(compile_fusion(*m, row).launches.size(), 1u);
+        expect_matches(*m, type == element_type::f32 ? 1e-6 : 1e-2);
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(ContractionConvolutionWinograd, Configured) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   const auto m =

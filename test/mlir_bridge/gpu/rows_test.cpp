@@ -91,6 +91,31 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
 }
 
+// One launch, with all channels of a pixel in a workgroup: in a part of a wave, in a wave, in several waves.
+TEST(gpu_windows, normalized_depthwise) {
+  struct row {
+    element_type type;
+    std::int64_t channels, window;
+  };
+  for (const auto& [type, channels, window] :
+       {row{f16, 8, 3}, row{f16, 768, 3}, row{f32, 24, 3}, row{f32, 2048, 3}, row{f32, 384, 7}}) {
+    convolution op;
+    op.layout = tensor_layout::channels_last;
+    op.strides = {1, 1}, op.dilations = {1, 1}, op.groups = channels;
+    op.pads_begin = op.pads_end = {window / 2, window / 2};
+    const auto m =
+        gpu_fusion({of(type, {1, 14, 14, channels}), of(type, {window, window, 1, channels}), of(type, {channels})},
+                   [&](module& m, const std::vector<value>& p) {
+                     value y = m.add(op, {p[0], p[1]});
+                     value bias = m.add(broadcast{y.type().dims}, {p[2]});
+                     y = m.add(elementwise{scalar_function::add}, {y, bias});
+                     return std::vector<value>{m.add(normalize{{3}, 1e-6, true}, {y})};
+                   });
+    check_all_targets(*m);
+    EXPECT_EQ(finalize_for(*m, gpu_targets().front()).launches.size(), 1u);
+  }
+}
+
 // Several waves combine one row through shared memory, so the workgroup cannot process a second row (sm_90 takes four
 // warps here).
 TEST(gpu_rows, teams_of_several_waves_are_a_workgroup_each) {

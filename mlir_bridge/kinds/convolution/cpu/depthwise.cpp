@@ -1,12 +1,14 @@
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 
 #include <algorithm>
+#include <functional>
 
-#include "ir/ops/contraction.hpp"
+#include "ir/normalized_window.hpp"
 #include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/image.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/kept_pixels.hpp"
 
 namespace kiln::cpu {
 
@@ -17,6 +19,8 @@ constexpr std::int64_t most_unrolled_taps = 7;
 // Maximum numbers of vectors of channels and of pixels in a tile, such that their sums and one row of weights fit into
 // registers.
 constexpr std::int64_t most_vectors = 2;
+// Elements that wait on the stack for the normalization.
+constexpr std::int64_t most_kept = 8192;
 
 // Returns the pixels per tile for a line with `inner` pixels that see the whole window. Other pixels are computed one
 // by one.
@@ -29,10 +33,10 @@ std::int64_t choose_pixels(std::int64_t inner, std::int64_t most) {
 
 class depthwise_emitter {
  public:
-  explicit depthwise_emitter(kernel_emitter& emitter) : e(emitter), code(emitter.code) {
-    const convolution& op = *e.anchor()->op().get_if<convolution>();
-    const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
-    const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = e.dims(e.anchor_result());
+  depthwise_emitter(kernel_emitter& emitter, const instruction& window) : e(emitter), code(emitter.code), at(window) {
+    const convolution& op = *at.op().get_if<convolution>();
+    const value image = at.inputs()[0], weights = at.inputs()[1];
+    const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(weights), out = at.outputs()[0].static_dims();
     batches = in[0];
     channels = in.back();
     features = out.back();
@@ -49,66 +53,32 @@ class depthwise_emitter {
     image_size = pitch;
     filter_source = e.materialize(weights);
     accumulation = accumulation_type(source.memory.type);
+    divide_lines();
   }
 
+  // Stores the anchor's result, which is the convolution's.
   void emit() {
-    const contraction_axis& line = axes.back();
-    const axis_phase& phase = line.phases[0];
-    // The windows of pixels [inner_begin, inner_end) do not touch the border.
-    const std::int64_t inner_begin =
-        std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
-    const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
-    const std::int64_t inner_end =
-        std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
-    const std::int64_t lanes = register_lanes(e, accumulation);
-    const std::int64_t vectors = std::clamp<std::int64_t>(
-        features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
-    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
-                       standard =
-                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
-    const std::int64_t pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
-    const std::int64_t tiles = (inner_end - inner_begin) / pixels, tiled_end = inner_begin + tiles * pixels;
-
-    std::vector<std::int64_t> lines{batches};
-    for (std::size_t i = 0; i + 1 < axes.size(); ++i) lines.push_back(axes[i].outputs());
-    const std::vector<column_segment> segments = exact_segments({1, vectors, lanes}, features);
     std::int64_t panels = 0;
     for (const column_segment& segment : segments) panels += segment.count;
-
-    std::int64_t grid = panels;
-    for (std::int64_t n : lines) grid *= n;
     // A line of one panel is little work, so an item covers several lines of a panel, or several panels of a line.
-    std::vector<std::int64_t> dims = lines;
+    std::vector<std::int64_t> dims = lines();
     dims.push_back(panels);
-    e.begin_stage("depthwise", grid);
-    image_pointer = e.pointer(source.memory);
-    filter_pointer = e.pointer(filter_source);
+    begin("depthwise", dims);
     std::vector<std::pair<tile_writer, tile_writer>> writers;
-    for (const column_segment& segment : segments) {
-      tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
-      writers.emplace_back(tile_writer(e, whole, accumulation), tile_writer(e, single, accumulation));
-    }
+    for (const column_segment& segment : segments)
+      writers.emplace_back(tile_writer(e, tile_of(segment, pixels), accumulation),
+                           tile_writer(e, tile_of(segment, 1), accumulation));
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
-      values digits = code.delinearize(item, dims);
-      batch = digits[0];
-      // The last entry is replaced by the pixel.
-      outputs.assign(digits.begin() + 1, digits.end());
-      Value panel = digits.back();
+      Value panel = find_line(code.delinearize(item, dims));
       for (std::size_t s = 0; s < segments.size(); ++s) {
         const column_segment& segment = segments[s];
         auto body = [&] {
           Value column =
               code.add(code.mul(code.sub(panel, segment.first_panel), segment.columns()), segment.first_column);
-          const tile_shape whole{pixels, segment.vectors, segment.lanes}, single{1, segment.vectors, segment.lanes};
-          code.loop(inner_begin, tiled_end, pixels,
-                    [&](Value x) { emit_tile(whole, writers[s].first, x, column, false); });
-          // The pixels at the left border, and those that the tiles leave at the right.
-          code.loop(0, inner_begin + phase.outputs - tiled_end, 1, [&](Value i) {
-            Value x = inner_begin ? code.select(code.less(i, code.constant(inner_begin)), i,
-                                                code.add(i, tiled_end - inner_begin))
-                                  : code.add(i, tiled_end);
-            emit_tile(single, writers[s].second, x, column, line.clipped());
-          });
+          emit_columns(segment, column, code.constant(0), code.constant(axes.back().outputs()),
+                       [&](bool whole, const values& sums, const tile_place& place) {
+                         (whole ? writers[s].first : writers[s].second).write(sums, place);
+                       });
         };
         if (segments.size() == 1) body();
         else code.when(inside(panel, segment.first_panel, segment.first_panel + segment.count), body);
@@ -117,13 +87,108 @@ class depthwise_emitter {
     e.end_stage();
   }
 
+  // Normalizes the convolution's channels, and stores the anchor's result, which is normalized. An item computes all
+  // channels of some pixels of a line on the stack.
+  void emit_normalized() {
+    const std::int64_t line = axes.back().outputs(), parts = (line * features + most_kept - 1) / most_kept;
+    std::int64_t part = (line + parts - 1) / parts;
+    if (const std::int64_t tiles = (part + pixels - 1) / pixels; tiles * pixels * features <= most_kept)
+      part = tiles * pixels;
+    std::vector<std::int64_t> dims = lines();
+    dims.push_back((line + part - 1) / part);
+    begin("depthwise_normalize", dims);
+    kept_pixels kept(e, at, segments, std::min(part, line));
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      Value first = code.mul(find_line(code.delinearize(item, dims)), part),
+            last = code.min(code.add(first, part), line);
+      for (const column_segment& segment : segments)
+        code.loop(segment.first_column, segment.first_column + segment.count * segment.columns(), segment.columns(),
+                  [&](Value column) {
+                    emit_columns(segment, column, first, last,
+                                 [&](bool whole, const values& sums, const tile_place& place) {
+                                   kept.keep(first, tile_of(segment, whole ? pixels : 1), sums, place);
+                                 });
+                  });
+      code.loop(first, last, 1, [&](Value x) {
+        outputs.back() = x;
+        values where{batch};
+        where.insert(where.end(), outputs.begin(), outputs.end());
+        kept.normalize(first, std::move(where));
+      });
+    });
+    e.end_stage();
+  }
+
  private:
+  // Stores the sums of a tile; `whole`: it has all `pixels`, not one.
+  using sink = std::function<void(bool whole, const values& sums, const tile_place& place)>;
+
+  // Chooses the tiles of a line and of the channels.
+  void divide_lines() {
+    const contraction_axis& line = axes.back();
+    const axis_phase& phase = line.phases[0];
+    // The windows of pixels [inner_begin, inner_end) do not touch the border.
+    inner_begin = std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
+    const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
+    inner_end = std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
+    const std::int64_t lanes = register_lanes(e, accumulation);
+    const std::int64_t vectors = std::clamp<std::int64_t>(
+        features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
+    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
+                       standard =
+                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+    pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
+    segments = exact_segments({1, vectors, lanes}, features);
+  }
+
+  static tile_shape tile_of(const column_segment& segment, std::int64_t rows) {
+    return {rows, segment.vectors, segment.lanes};
+  }
+
+  // Lines of pixels: the extents of all axes but the last one and the channels.
+  std::vector<std::int64_t> lines() const {
+    std::vector<std::int64_t> result{batches};
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) result.push_back(axes[i].outputs());
+    return result;
+  }
+
+  void begin(const std::string& name, const std::vector<std::int64_t>& items) {
+    std::int64_t grid = 1;
+    for (std::int64_t n : items) grid *= n;
+    e.begin_stage(name, grid);
+    image_pointer = e.pointer(source.memory);
+    filter_pointer = e.pointer(filter_source);
+  }
+
+  // Sets the line of an item, and returns the item's last digit.
+  Value find_line(const values& digits) {
+    batch = digits[0];
+    // The last entry is replaced by the pixel.
+    outputs.assign(digits.begin() + 1, digits.end());
+    return digits.back();
+  }
+
+  // Computes the channels of the segment's panel that begins at `column`, for pixels [first, last) of the line.
+  void emit_columns(const column_segment& segment, Value column, Value first, Value last, const sink& store) {
+    Value begin = code.min(code.max(first, inner_begin), last),
+          tiles = code.div(code.max(code.sub(code.min(last, inner_end), begin), 0), pixels),
+          end = code.add(begin, code.mul(tiles, pixels));
+    code.loop(begin, end, pixels, [&](Value x) { emit_tile(tile_of(segment, pixels), true, x, column, false, store); });
+    // The pixels at the left border, and those that the tiles leave at the right.
+    Value left = code.sub(begin, first);
+    code.loop(code.constant(0), code.add(left, code.sub(last, end)), 1, [&](Value i) {
+      Value after = code.add(i, code.sub(end, left));
+      Value x = code_builder::known(left) == 0 ? after : code.select(code.less(i, left), code.add(first, i), after);
+      emit_tile(tile_of(segment, 1), false, x, column, axes.back().clipped(), store);
+    });
+  }
+
   Value inside(Value v, std::int64_t low, std::int64_t high) {
     Value below = code.less(v, code.constant(high));
     return low == 0 ? below : Value(code.make<mlir::arith::AndIOp>(below, code.less(code.constant(low - 1), v)));
   }
 
-  void emit_tile(const tile_shape& shape, tile_writer& writer, Value x, Value column, bool clip) {
+  void emit_tile(const tile_shape& shape, bool whole, Value x, Value column, bool clip, const sink& store) {
     outputs.back() = x;
     values sums = reduce(0, shape, code.add(code.mul(batch, image_size), source.first), code.constant(0), column, clip,
                          zero_tile(code, shape, accumulation));
@@ -134,7 +199,7 @@ class depthwise_emitter {
       where.back() = code.add(where.back(), row);
       return where;
     };
-    writer.write(sums, place);
+    store(whole, sums, place);
   }
 
   values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, bool clip,
@@ -194,8 +259,11 @@ class depthwise_emitter {
 
   kernel_emitter& e;
   code_builder& code;
+  const instruction& at;
   std::int64_t batches, channels, features, multiplier, image_size;
+  std::int64_t inner_begin, inner_end, pixels;  // of a line; of a tile
   std::vector<contraction_axis> axes;
+  std::vector<column_segment> segments;
   channel_view source;
   buffer filter_source;
   element_type accumulation;
@@ -205,12 +273,18 @@ class depthwise_emitter {
 
 }  // namespace
 
-void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e).emit(); }
+void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e, *e.anchor()).emit(); }
 
-std::vector<candidate> depthwise_space(kernel_emitter& e) {
-  const std::vector<std::int64_t> out = e.dims(e.anchor_result());
+bool emit_normalized_depthwise(kernel_emitter& e) {
+  const instruction* window = find_normalized_window(*e.anchor());
+  if (window) depthwise_emitter(e, *window).emit_normalized();
+  return window != nullptr;
+}
+
+std::vector<candidate> depthwise_space(kernel_emitter& e, const instruction& window) {
+  const std::vector<std::int64_t> out = window.outputs()[0].static_dims();
   const std::int64_t line = out[out.size() - 2],
-                     lanes = register_lanes(e, accumulation_type(e.anchor()->inputs()[0].type().type)),
+                     lanes = register_lanes(e, accumulation_type(window.inputs()[0].type().type)),
                      registers = e.target.vector_registers;
   std::vector<candidate> result;
   for (std::int64_t vectors : {1, 2, 4})

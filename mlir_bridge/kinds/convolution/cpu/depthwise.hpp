@@ -11,7 +11,10 @@ using namespace codegen;
 
 // The anchor is a convolution with as many groups as input channels, channels_last.
 void emit_depthwise(kernel_emitter& e);
-// What a tuner may vary of it: "vectors" of channels and "pixels" of a tile.
-std::vector<candidate> depthwise_space(kernel_emitter& e);
+// The same where the anchor normalizes the convolution's result (ir/normalized_window.hpp). Returns false and emits
+// nothing for any other anchor.
+bool emit_normalized_depthwise(kernel_emitter& e);
+// What a tuner may vary of such a convolution: "vectors" of channels and "pixels" of a tile.
+std::vector<candidate> depthwise_space(kernel_emitter& e, const instruction& window);
 
 }  // namespace kiln::cpu
