@@ -47,8 +47,9 @@ class wgmma_writer {
     set_launch_attributes();
     // Arguments are added in this order: tensor map of A, tensor map of B, then those of the epilogue.
     a_map_ = e_.tensor_map_address(
-        p_.a.memory, p_.image ? make_image_map(p_)
-                              : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.m / t_.cluster_n : k_elements_));
+        p_.a.memory, p_.image
+                         ? make_image_map(p_)
+                         : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.a_rows() / t_.cluster_n : k_elements_));
     b_map_ = e_.tensor_map_address(p_.b.memory,
                                    make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
     stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
@@ -191,7 +192,7 @@ class wgmma_writer {
           for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
           for (std::int64_t part = 0; part < t_.parts && !p_.image; ++part)
             copy(p_.a, a_map_, part_of_a(memory, part), place.row, k, matrix(p_.a, place.batch, part), full(at.stage),
-                 t_.m, t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
+                 t_.a_rows(), t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
                  code_.mul(rank_m_, t_.cluster_n));
           for (std::int64_t part = 0; part < t_.parts; ++part)
             copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part),
@@ -229,9 +230,9 @@ class wgmma_writer {
   }
 
   // A stage holds all parts of A's block, then those of B's.
-  Value part_of_a(Value stage, std::int64_t part) { return code_.add(stage, part * t_.m * row_bytes); }
+  Value part_of_a(Value stage, std::int64_t part) { return code_.add(stage, part * t_.a_rows() * row_bytes); }
   Value part_of_b(Value stage, std::int64_t part) {
-    return code_.add(stage, (t_.parts * t_.m + part * t_.n) * row_bytes);
+    return code_.add(stage, (t_.parts * t_.a_rows() + part * t_.n) * row_bytes);
   }
   // The number of a part's matrix in the tensor map.
   Value matrix(const wgmma_operand& from, Value batch, std::int64_t part) {
@@ -266,7 +267,7 @@ class wgmma_writer {
         hopper_.wait(full(at.stage), at.parity);
         if (t_.parts > 1) return add_parts(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
         Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
-              b = code_.add(stage_address(at.stage), t_.m * row_bytes);
+              b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
         values sums =
             hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
         hopper_.wait_all_but_last();

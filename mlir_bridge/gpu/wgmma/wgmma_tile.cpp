@@ -17,10 +17,14 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 constexpr std::int64_t barrier_bytes = 256;
 // Registers of a consumer thread besides its sums.
 constexpr std::int64_t epilogue_registers = 40;
-constexpr std::int64_t most_stages = 8;
+constexpr std::int64_t most_stages = 8, most_few_stages = 16;
+static_assert(most_few_stages * 16 <= barrier_bytes);
 constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
-// Rows that fill a quarter of a tile or less, and up to which all rows are one tile.
-constexpr std::int64_t too_few_rows = 16, few_rows = 64;
+// Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
+// fewer tiles, too few compute units ask for them.
+constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 24;
+// With up to this many rows, half of a tile or more is empty, which only pays for few 16-bit rows.
+constexpr std::int64_t too_few_rows = 32;
 
 std::int64_t blocks_of(const wgmma_size& size) { return ceil_div(size.k * size.element_bytes, 128); }
 std::int64_t tiles_along_m(const wgmma_tile& tile, const wgmma_size& size) {
@@ -48,27 +52,32 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
 }
 
+// Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 111 kernels of 8 to 32 rows on an H100, with a
+// mean error of 3 % (bench/README.md, "Products of few rows"). Matrix and products overlap, and a part of k costs more
+// than elsewhere beside so short a product.
+double few_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  constexpr double launch = 4400, of_tile = 500, of_block = 30, stalls = 1.07, of_split = 3700;
+  constexpr double memory_bytes = 1800, overlap = 0.08;
+  const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target))),
+               blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
+  const double multiplying = waves * blocks * (of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * stalls),
+               reading = static_cast<double>(size.batch * size.k * size.n * size.element_bytes) / memory_bytes;
+  return launch + std::max(multiplying, reading) + overlap * std::min(multiplying, reading) + waves * of_tile +
+         (tile.splits == 1 ? 0 : of_split);
+}
+
 // Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
 // 8192^3 and less square ones). The matrix unit multiplies 2048 pairs of 16-bit elements per cycle, or twice as many of
 // 8 bits; the rest is overhead per block, per tile and per launch.
-//
-// Few 16-bit rows wait for the matrix that they are multiplied with, and a part of k costs more than elsewhere beside
-// so short a product (fitted on an H100, bench/README.md, "Products of few rows").
 double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
-  constexpr double memory_bytes = 1700, overlap = 0.2, of_few_split = 4500;
+  if (is_few(size)) return few_cost(tile, size, target);
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
   const double products = tile.parts > 1 ? static_cast<double>(part_products.size()) : 1;
   const double block = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
                                       (tile.cluster() > 1 ? shared_stalls : stalls);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
-  const bool few = is_few(size);
-  double work = waves * blocks * block;
-  if (few) {
-    const double reading = static_cast<double>(size.batch * size.k * size.n * size.element_bytes) / memory_bytes;
-    work = std::max(work, reading) + overlap * std::min(work, reading);
-  }
-  return launch + work + waves * of_tile + (tile.splits == 1 ? 0 : few ? of_few_split : of_split);
+  return launch + waves * (blocks * block + of_tile) + (tile.splits == 1 ? 0 : of_split);
 }
 
 struct tile_row {
@@ -79,9 +88,14 @@ constexpr auto tile_rows = std::to_array<tile_row>(
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  // What the instructions read beyond those rows lies within the stage.
+  const std::int64_t rows = ceil_div(size.m, 8) * 8;
+  const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
+                   rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1 && is_few(size);
+  tile.few_rows = few ? rows : 0;
   tile.stages = std::clamp<std::int64_t>(
       (target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1,
-      most_stages);
+      is_few(size) ? most_few_stages : most_stages);
 }
 
 }  // namespace
@@ -102,6 +116,7 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
+  if (tile.few_rows && (tile.few_rows + tile.n < tile.m || tile.cluster_m * tile.cluster_n > 1)) return false;
   if (!size.image_tiles.empty() && (tile.cluster_m * tile.cluster_n > 1 || !size.image_tiles.contains(tile.m)))
     return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
@@ -156,8 +171,9 @@ std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, con
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
                                             const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
-  // A configuration that has a tile but not "wgmma" belongs to another generator.
-  if (wanted == 0 || (wanted < 0 && configuration.contains("tile_m"))) return std::nullopt;
+  // A configuration that has another generator's names, or a tile but not "wgmma", belongs to that generator.
+  const bool others = configuration.contains("tile_m") || configuration.contains("narrow_columns");
+  if (wanted == 0 || (wanted < 0 && others)) return std::nullopt;
   auto all = wgmma_candidates(size, target);
   // For f32 products and few rows it pays to divide k, although the parts must exchange their sums.
   const bool divides = size.parts > 1 || is_few(size);
@@ -171,11 +187,12 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                      workgroups = size.parts > 1
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
-                     least_rows = is_few(size) && size.batch == 1 ? too_few_rows : 2 * too_few_rows;
+                     least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
+  const bool too_narrow = size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles;
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;
-  if (wanted < 0 && (size.m <= least_rows || size.n <= 32 || size.k * size.element_bytes < 256 ||
+  if (wanted < 0 && (size.m <= least_rows || too_narrow || size.n <= 32 || size.k * size.element_bytes < 256 ||
                      workgroups * 8 < target.gpu.compute_units))
     return std::nullopt;
 

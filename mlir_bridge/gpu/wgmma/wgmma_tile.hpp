@@ -15,6 +15,9 @@ namespace kiln::gpu {
 struct wgmma_tile {
   // Tile of a workgroup.
   std::int64_t m = 128, n = 256;
+  // Rows of A in shared memory, if the product has no more; 0: all of the tile. The instructions then multiply what
+  // follows, too, and nobody reads those sums.
+  std::int64_t few_rows = 0;
   // Number of blocks of 128 bytes of k in shared memory.
   std::int64_t stages = 4;
   // Warpgroups that multiply. One more warpgroup copies.
@@ -37,7 +40,8 @@ struct wgmma_tile {
   std::int64_t sums() const { return row_blocks() * n / 2; }
   // With parts, each block has sums of its own, too.
   std::int64_t registers() const { return parts > 1 ? 2 * sums() : sums(); }
-  std::int64_t stage_bytes() const { return (m + n) * 128 * parts; }
+  std::int64_t a_rows() const { return few_rows ? few_rows : m; }
+  std::int64_t stage_bytes() const { return (a_rows() + n) * 128 * parts; }
 };
 
 // The properties of a product that the choice depends on.

@@ -133,6 +133,21 @@ TEST(wgmma, a_cluster_may_share_k) {
               Not(HasSubstr("wgmma")));
 }
 
+TEST(wgmma, few_rows_take_no_memory_for_rows_that_there_are_not) {
+  const auto made = [](std::int64_t rows) {
+    return finalize_for(*dot_module({rows, 4096}, {4096, 4096}, {false, false, element_type::f16}, element_type::f16),
+                        "sm_90", {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}})
+        .kernel.launches.at(0);
+  };
+  const launch few = made(17), all = made(64);
+  EXPECT_EQ(few.tensor_maps.at(0).box, (dims_of{64, 24}));
+  EXPECT_EQ(few.tensor_maps.at(1).box, (dims_of{64, 64}));
+  EXPECT_EQ(all.tensor_maps.at(0).box, (dims_of{64, 64}));
+  // 16 stages of 24 + 64 rows, and 13 of 64 + 64.
+  EXPECT_GE(few.lds_bytes, 16 * 88 * 128);
+  EXPECT_GE(all.lds_bytes, 13 * 128 * 128);
+}
+
 TEST(wgmma, every_candidate_is_finalized) {
   auto fusion = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
   gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
@@ -179,7 +194,7 @@ TEST(wgmma, other_instructions_where_it_does_not_apply) {
   EXPECT_THAT(finalize_for(*large, "sm_90", {{"wgmma", 0}}).ptx, Not(HasSubstr("wgmma")));
   auto unaligned = dot_module({1024, 1023}, {1023, 1024}, {false, false, element_type::f16}, element_type::f16);
   EXPECT_THAT(finalize_for(*unaligned, "sm_90").ptx, Not(HasSubstr("wgmma")));
-  auto narrow = dot_module({16, 4096}, {4096, 4096}, {false, false, element_type::f16}, element_type::f16);
+  auto narrow = dot_module({1, 4096}, {4096, 4096}, {false, false, element_type::f16}, element_type::f16);
   EXPECT_THAT(finalize_for(*narrow, "sm_90").ptx, Not(HasSubstr("wgmma")));
 }
 
