@@ -32,6 +32,8 @@ struct narrow_shape {
   std::int64_t together = 1;
   // Steps that are copied to shared memory in advance (cp.async); 0 means loads into registers.
   std::int64_t stages = 0;
+  // Parts of the instruction's rows that the problem has. The others are zeros that nobody loads.
+  std::int64_t row_parts = 1;
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() + 4; }
 };
@@ -52,6 +54,10 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   // A matrix instruction is mostly wasted on a single row, but the kernel is waiting for the weights anyway.
   if (shape.unit) {
     shape.rows = shape.unit->m;
+    shape.row_parts = shape.unit->a.parts;
+    // A single row was not faster so.
+    if (shape.unit->a.part_rows > 0 && problem.m.value() > 1)
+      shape.row_parts = std::min(shape.row_parts, ceil_div(problem.m.value(), shape.unit->a.part_rows));
     shape.columns_of_tile = shape.unit->n;
     shape.chunks = shape.unit->b.chunks;
   } else {
@@ -70,7 +76,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
                                  ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
-  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.unit->a.parts) * chunk_bytes : 1;
+  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
   const std::int64_t ahead =
       plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
   // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
@@ -91,7 +97,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
       groups / shape.waves, 1,
       packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
-    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.unit->a.parts;
+    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.row_parts;
     if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
       shape.stages = stages, shape.unroll = 1;
   }
@@ -157,8 +163,10 @@ class narrow_kernel {
                                     static_cast<int>(shape_.chunks)};
   }
   factor_map a_map() const {
-    return shape_.unit ? shape_.unit->a
-                       : factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)};
+    if (!shape_.unit) return factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)};
+    factor_map map = shape_.unit->a;
+    map.parts = static_cast<int>(shape_.row_parts);
+    return map;
   }
 
   // Sums of the tiles. If A is shifted, those of the rows of -128 follow (matrix_product::minus_128).
@@ -250,7 +258,11 @@ class narrow_kernel {
     for (std::int64_t tile = 0; tile < shape_.tiles; ++tile, next += per_tile)
       right.push_back({values(chunks.begin() + static_cast<std::ptrdiff_t>(next),
                               chunks.begin() + static_cast<std::ptrdiff_t>(next + per_tile))});
-    multiply(fragment{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())}, right, sums);
+    fragment left{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())};
+    if (shape_.unit && shape_.row_parts < shape_.unit->a.parts)
+      left.chunks.resize(left.chunks.size() * static_cast<std::size_t>(shape_.unit->a.parts / shape_.row_parts),
+                         code_.integer(chunk_type(code_), 0));
+    multiply(left, right, sums);
   }
 
   // All loads are issued before the first multiplication. Packed weights take four times as many registers once

@@ -61,6 +61,23 @@ TEST(contraction, narrow_dots_on_every_gpu) {
       check_all_targets(*dot_fusion({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
 }
 
+// An instruction takes 16 rows, but a lane's second part is zero if there are no more than 8.
+TEST(contraction, narrow_dots_load_only_rows_that_there_are) {
+  const auto copies = [](std::int64_t m) {
+    const native_kernel kernel =
+        finalized(*dot_fusion({m, 4096}, {4096, 4096}, {.transpose_b = true, .type = f16}, f16, f16), "sm_90",
+                  {{"narrow_columns", 4}, {"narrow_waves", 16}, {"narrow_stages", 4}});
+    const std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
+    std::size_t count = 0;
+    for (std::size_t at = ptx.find("cp.async.cg"); at != std::string_view::npos; at = ptx.find("cp.async.cg", at + 1))
+      ++count;
+    return count;
+  };
+  // Three steps ahead and one in the loop: four columns and the rows.
+  EXPECT_EQ(copies(8), 4u * 5);
+  EXPECT_EQ(copies(9), 4u * 6);
+}
+
 TEST(contraction, convolutions_on_every_gpu) {
   for (element_type type : {f16, f32, i8}) {
     check_all_targets(
