@@ -13,6 +13,7 @@
 #include "ir/normalized_window.hpp"
 #include "ir/ops/attention.hpp"
 #include "ir/ops/elementwise.hpp"
+#include "ir/ops/selection.hpp"
 #include "ir/prefix_mask.hpp"
 
 namespace kiln {
@@ -233,7 +234,8 @@ class partitioner {
     if (at.at->users().empty() && !at.in_memory) return;
     merge(at.readings);
     if (const auto* r = op.get_if<reshape>()) {
-      bool inlines = !at.in_memory && (at.prologue || only_unit_dims_change(at.at->inputs()[0].type().dims, r->dims));
+      bool inlines = !at.in_memory &&
+                     (at.prologue || is_ranked(at) || only_unit_dims_change(at.at->inputs()[0].type().dims, r->dims));
       if (!inlines) {
         at.alias = true;
         of(at.at->inputs()[0]).in_memory = true;
@@ -252,6 +254,13 @@ class partitioner {
     at.inlined = true;
     for (const reading& r : at.readings) groups_[r.fusion].operations += weight(n);
     read_operands_of_inlined(at);
+  }
+
+  // Returns true if only a top_k reads the result. It computes each element on its own, also of a flattened tensor.
+  bool is_ranked(const node& at) const {
+    if (at.readings.size() != 1) return false;
+    const group& reader = groups_[at.readings[0].fusion];
+    return reader.anchored && nodes_[reader.members.front()].at->op().is<top_k>();
   }
 
   static void merge(std::vector<reading>& readings) {

@@ -47,6 +47,14 @@ struct top_k_emitter {
     return where;
   }
 
+  // Returns an element of the input, with the precision of its type. It is computed for its key, and again if it is one
+  // of the best.
+  Value element(Value row, Value along) const {
+    evaluator ev(e);
+    const Value x = ev.element(input, place(row, along));
+    return e.in_memory(input) ? x : convert_element(code, x, type, input.type().type);
+  }
+
   // Converts elements to unsigned integers whose order is that of the result; the best is the largest. NaN is greater
   // than every number, and both zeros are equal.
   Value key(Value x) const {
@@ -85,8 +93,7 @@ struct top_k_emitter {
     candidates result{e.add_open_scratch(key_type, {rows, count}), {}, count};
     e.parallel_open("top_k_keys", {rows, count}, 1, [&](std::span<const Value> at) {
       const bool filled = count != extent;
-      evaluator ev(e);
-      Value k = key(ev.element(input, place(at[0], filled ? e.min(at[1], extent - 1) : at[1])));
+      Value k = key(element(at[0], filled ? e.min(at[1], extent - 1) : at[1]));
       if (filled) k = code.select(code.less(at[1], e.size(extent)), k, code.integer(k.getType(), 0));
       code.store(e.pointer(result.keys), code.add(e.mul(at[0], count), at[1]), key_type, k);
     });
@@ -166,8 +173,7 @@ struct top_k_emitter {
     const candidates from = few_candidates();
     buffer best = result(0), indices = result(1);
     rank(from, {1, from.count}, [&](Value row, Value, Value rank, Value index, Value) {
-      evaluator ev(e);
-      Value x = ev.element(input, place(row, index));
+      Value x = element(row, index);
       const values where = place(row, rank);
       Value at = code.constant(0);
       for (std::size_t i = 0; i < where.size(); ++i) at = code.add(e.mul(at, best.sizes[i]), where[i]);
@@ -207,8 +213,6 @@ void emit_top_k(kernel_emitter& e) {
   value input = e.anchor()->inputs()[0];
   const std::vector<dim>& dims = kernel_emitter::sizes(input);
   if (op.k == 0 || std::ranges::find(dims, dim(0)) != dims.end()) return;
-  // It is read twice.
-  if (!e.in_memory(input)) e.materialize(input);
   auto axis = static_cast<std::size_t>(normalize_axis(op.axis, dims.size()));
   element_type type = compute_type(input.type().type),
                key_type = storage_bits(type) == 64 ? element_type::u64 : element_type::u32;

@@ -419,7 +419,19 @@ TEST(formation, several_results_of_one_operation) {
     value best = b.m.add(top_k{4, -1, true}, {b.f(neg, {x})});
     b.out({b.f(abs, {best}), b.m.add(gather_elements{1}, {x, value{best.producer, 1}})});
   });
-  EXPECT_EQ(f.symbols.size(), 4u);
+  EXPECT_EQ(f.symbols.size(), 3u);
+}
+
+// The kernel computes each element for its rank, also of a tensor that is flattened first.
+TEST(formation, top_k_computes_what_it_ranks) {
+  auto f = form([](builder& b) {
+    value scores = b.f(sigmoid, {b.p("x", {1, 7, 12})});
+    value places = b.m.add(top_k{5, 1, true}, {b.p("y", {1, 7})});
+    value rows = b.to(b.r({places.producer, 1}, {1, 5, 1}), {1, 5, 12});
+    value best = b.m.add(top_k{6, 1, true}, {b.r(b.m.add(gather_elements{1}, {scores, rows}), {1, 60})});
+    b.out({best, {best.producer, 1}});
+  });
+  EXPECT_EQ(f.symbols, (names{"top_k", "sigmoid_gather_elements_top_k"}));
 }
 
 TEST(formation, bodies_are_formed_too) {

@@ -138,6 +138,19 @@ TEST(gpu_order, top_k_and_cumulative_sum) {
   check_one({of(f32, {1000, 40, 40})}, cumulative_sum{1, true, false});
 }
 
+// Flattened scores of some rows, as detection heads rank them: the kernel that ranks also computes them.
+TEST(gpu_order, top_k_of_computed_elements_has_no_launch_for_them) {
+  for (element_type type : {f32, f16}) {
+    auto m = gpu_fusion({of(type, {1, 2000, 80}), of(i64, {1, 30, 80})}, [](module& m, const std::vector<value>& p) {
+      value scores = m.add(gather_elements{1}, {m.add(elementwise{scalar_function::sigmoid}, {p[0]}), p[1]});
+      value best = m.add(top_k{30, 1, true}, {m.add(reshape{{1, 2400}}, {scores})});
+      return std::vector<value>{best, {best.producer, 1}};
+    });
+    check_all_targets(*m);
+    for (const target_row& target : gpu_targets()) EXPECT_EQ(finalize_for(*m, target).launches.size(), 2u);
+  }
+}
+
 TEST(gpu_order, scatter) {
   check_one({of(f16, {50, 64}), of(i64, {9, 1}), of(f16, {9, 64})}, scatter_nd{scatter_reduction::none});
   check_one({of(f32, {50, 7}), of(i64, {9, 2}), of(f32, {9})}, scatter_nd{scatter_reduction::add});
