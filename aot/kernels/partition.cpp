@@ -10,6 +10,7 @@
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
+#include "aot/passes/split_concats.hpp"
 #include "ir/normalized_window.hpp"
 #include "ir/ops/attention.hpp"
 #include "ir/ops/elementwise.hpp"
@@ -20,6 +21,9 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+// Costs of a result in memory, in units of traits.hpp: of one element, and of the launch of one more kernel.
+constexpr double write_cost = 4, read_cost = 2, launch_cost = 4096;
 
 // One use of a value by a fusion: the index map through which the value is read (0 means the fusion's own indices) and
 // the number of elements that are read. `of_few_queries`: the elements are the queries of an attention with few of
@@ -46,6 +50,7 @@ struct group {
   std::vector<std::size_t> members;  // node numbers, ascending
   std::size_t unit = 0;              // number of its first member, its unit in kernel_order
   bool anchored = false;
+  std::size_t anchor = 0;      // number of the anchor, if `anchored`
   std::size_t operations = 0;  // members and inlined copies
   const std::vector<dim>* dims = nullptr;
 };
@@ -106,6 +111,7 @@ class partitioner {
     groups_.push_back({.members = {first},
                        .unit = first,
                        .anchored = anchored,
+                       .anchor = first,
                        .operations = weight(first),
                        .dims = &dims_of(first)});
     nodes_[first].fusion = groups_.size() - 1;
@@ -149,7 +155,7 @@ class partitioner {
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).fusion;
-          g != none && takes_epilogue(nodes_[groups_[g].members.front()].at->op()) && *groups_[g].dims == dims_of(n))
+          g != none && takes_epilogue(nodes_[groups_[g].anchor].at->op()) && *groups_[g].dims == dims_of(n))
         candidates.push_back(g);
     std::sort(candidates.rbegin(), candidates.rend());
     for (std::size_t g : candidates) {
@@ -260,7 +266,7 @@ class partitioner {
   bool is_ranked(const node& at) const {
     if (at.readings.size() != 1) return false;
     const group& reader = groups_[at.readings[0].fusion];
-    return reader.anchored && nodes_[reader.members.front()].at->op().is<top_k>();
+    return reader.anchored && nodes_[reader.anchor].at->op().is<top_k>();
   }
 
   static void merge(std::vector<reading>& readings) {
@@ -289,19 +295,17 @@ class partitioner {
 
   bool worth_inlining(const node& at) {
     constexpr std::size_t most_readings = 8;
-    constexpr double write_cost = 4, read_cost = 2, launch_cost = 4096;
     if (is_constant_like(at.at->output())) return true;
     double elements = estimated_elements(at.at->outputs()[0]), evaluations = 0;
     for (const reading& r : at.readings) {
       const group& g = groups_[r.fusion];
       if (g.operations >= options_.most_operations) return false;
-      if (g.anchored && !r.of_few_queries && is_contraction(nodes_[g.members.front()].at->op()) &&
-          reads_irregularly(*at.at))
+      if (g.anchored && !r.of_few_queries && is_contraction(nodes_[g.anchor].at->op()) && reads_irregularly(*at.at))
         return false;
       evaluations += r.count;
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
-    if (at.readings.size() > most_readings) return false;
+    if (at.readings.size() > most_readings && !reads_one_row(*at.at)) return false;
     // The result of QuantizeLinear takes less memory than any value before it, so the search stops here.
     if (is_quantization(*at.at)) return false;
     double cost = element_cost(at.at->op());
@@ -314,13 +318,61 @@ class partitioner {
   void materialize(std::size_t n) {
     for (const reading& r : nodes_[n].readings) {
       const group& g = groups_[r.fusion];
-      if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || g.operations >= options_.most_operations ||
-          g.members.size() >= options_.most_outputs)
-        continue;
+      if (r.map != 0 || g.anchored || *g.dims != dims_of(n) || is_full(g)) continue;
       if (!order_.parted(n, g.unit)) return join(n, r.fusion);
     }
-    if (const std::size_t g = sibling_of(n); g != none) return join(n, g);
+    for (auto find : {&partitioner::row_kernel_of, &partitioner::sibling_of, &partitioner::stack_beside})
+      if (const std::size_t g = (this->*find)(n); g != none) return join(n, g);
     new_group(n, false);
+  }
+
+  bool is_full(const group& g) const {
+    return g.operations >= options_.most_operations || g.members.size() >= options_.most_outputs;
+  }
+
+  // Returns the kernel of a normalization or a softmax of n, or none. The kernel has the elements of n at hand and
+  // writes them for n's other readers. It computes them once more for that, so they must be cheap.
+  std::size_t row_kernel_of(std::size_t n) {
+    const node& at = nodes_[n];
+    if (!at.in_memory && at.readings.size() < 2) return none;
+    for (const reading& r : at.readings) {
+      const group& g = groups_[r.fusion];
+      if (!g.anchored || r.map != map_through(r.fusion, 1, g.anchor) || *g.dims != dims_of(n) || is_full(g)) continue;
+      const operation& anchor = nodes_[g.anchor].at->op();
+      if (!takes_epilogue(anchor) || is_contraction(anchor)) continue;
+      // What the second evaluation may cost: a read of the element, and a share of the launch that is saved.
+      double budget = std::min(read_cost + launch_cost / estimated_elements(at.at->outputs()[0]), 16.0);
+      if (costs_at_most(*at.at, budget) && !order_.parted(n, g.unit)) return r.fusion;
+    }
+    return none;
+  }
+
+  // Returns true if one element of the result costs at most `budget`, computed from values that are in memory. Takes
+  // the cost off the budget.
+  bool costs_at_most(const instruction& at, double& budget) {
+    budget -= element_cost(at.op());
+    return budget >= 0 && std::ranges::all_of(at.inputs(), [&](value v) {
+             const bool computed = role_of(v.producer->op()) == kernel_role::inlinable && of(v).fusion == none;
+             return !computed || of(v).in_memory || is_constant_like(v) || costs_at_most(*v.producer, budget);
+           });
+  }
+
+  // Returns the kernel of a concat of the same shapes, or none, if only the caller reads the results of both, as the
+  // stacks of keys and values that a decoder returns.
+  std::size_t stack_beside(std::size_t n) {
+    const instruction& at = *nodes_[n].at;
+    if (!at.op().is<concat>() || !at.users().empty()) return none;
+    const auto alike = [](value a, value b) { return a.type() == b.type(); };
+    for (value v : module_.outputs()) {
+      const instruction& other = *v.producer;
+      const std::size_t c = of(v).fusion;
+      if (&other == &at || c == none || other.op() != at.op() || !other.users().empty() || groups_[c].anchored ||
+          is_full(groups_[c]) || at.inputs().size() * (groups_[c].members.size() + 1) > most_joined_inputs ||
+          !std::ranges::equal(other.inputs(), at.inputs(), alike))
+        continue;
+      if (!order_.parted(n, groups_[c].unit)) return c;
+    }
+    return none;
   }
 
   // Returns a pointwise fusion of the same dims that reads one of n's operands at the same indices (for a gather: its
@@ -335,8 +387,7 @@ class partitioner {
       for (const instruction* user : operand.producer->users()) {
         const std::size_t c = nodes_[number_.at(user)].fusion;
         const bool alike = gathers ? user->op() == at.op() && user->inputs()[1] == operand : keeps_indices(user->op());
-        if (c == none || !alike || groups_[c].anchored || *groups_[c].dims != dims_of(n) ||
-            groups_[c].operations >= options_.most_operations || groups_[c].members.size() >= options_.most_outputs)
+        if (c == none || !alike || groups_[c].anchored || *groups_[c].dims != dims_of(n) || is_full(groups_[c]))
           continue;
         if (!order_.parted(n, groups_[c].unit)) return c;
       }

@@ -170,6 +170,12 @@ bool is_irregular(const operation& op) {
          op.is<resize>();
 }
 
+bool reads_one_row(const instruction& at) {
+  if (!at.op().is<gather>()) return false;
+  const shape& indices = at.inputs()[1].type();
+  return indices.is_static() && indices.element_count() == 1;
+}
+
 namespace {
 
 // Takes all symbols as 8, or as more if a size by which another is divided would be 0.

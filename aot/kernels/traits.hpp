@@ -42,6 +42,10 @@ bool reads_channels(const instruction& anchor, std::size_t index);
 bool is_contraction(const operation& op);
 bool is_irregular(const operation& op);
 
+// Returns true for a gather of a single row. It costs its readers no more than a slice does: its index is the same for
+// all elements.
+bool reads_one_row(const instruction& at);
+
 // Number of elements of a shape. Symbolic dims are assumed to be small.
 double estimated_elements(const shape& type);
 

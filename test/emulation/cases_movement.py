@@ -147,6 +147,20 @@ def top_k_of_computed(g):
     g.output(indices, "i64")
 
 
+@case("f32 f16")
+def rows_that_are_normalized(g):
+    """The normalization's kernel also writes the rows that it looks up."""
+    rows = g.op("Gather", g.input("table", [19, 96]), g.given("ids", g.random.integers(0, 19, 7), "i64"), axis=0)
+    g.output(rows)
+    g.output(g.op("LayerNormalization", rows, g.input("scale", [96]), axis=-1))
+
+
+@case("f16")
+def two_stacks(g):
+    for name in "kv":
+        g.output(g.op("Concat", *(g.op("CumSum", g.input(f"{name}{n}", [1, 5, 24]), g.constant(1, "i64")) for n in range(3)), axis=0))
+
+
 @case("f32")
 def cumulative_sum(g):
     g.output(g.op("CumSum", g.input("x", [5, 83]), g.constant(1, "i64")))

@@ -199,6 +199,22 @@ TEST(anchor, top_k) {
           1, 0.4);
 }
 
+// The rows that are normalized are results as well.
+TEST(anchor, normalize_writes_its_rows) {
+  for (bool centered : {false, true})
+    for (auto type : {element_type::f32, element_type::f16})
+      for (std::int64_t n : {1, 7, 96, 1000}) {
+        auto m = fusion({typed(type, {19, n}), typed(element_type::i64, {5}), typed(type, {n})}, [&](module& m, in p) {
+          value rows = m.add(gather{0}, {p[0], p[1]});
+          value wide = m.add(convert{element_type::f32}, {rows});
+          value result = m.add(convert{type}, {m.add(normalize{{1}, 1e-5, centered}, {wide})});
+          return std::vector<value>{
+              rows, m.add(elementwise{scalar_function::mul}, {result, m.add(broadcast{{5, n}}, {p[2]})})};
+        });
+        check(*m, 1, 1, tolerance{2e-3, 2e-3});
+      }
+}
+
 TEST(anchor, scatters_elements) {
   for (auto reduction : {scatter_reduction::none, scatter_reduction::add, scatter_reduction::mul,
                          scatter_reduction::min, scatter_reduction::max})

@@ -151,6 +151,15 @@ TEST(gpu_order, top_k_of_computed_elements_has_no_launch_for_them) {
   }
 }
 
+TEST(gpu_rows, normalize_writes_its_rows) {
+  for (std::int64_t n : {96, 100000})
+    check_all_targets(*gpu_fusion({of(f16, {50, n}), of(i64, {7})}, [](module& m, const std::vector<value>& p) {
+      value rows = m.add(gather{0}, {p[0], p[1]});
+      value wide = m.add(convert{f32}, {rows});
+      return std::vector<value>{rows, m.add(convert{f16}, {m.add(normalize{{1}, 1e-5, false}, {wide})})};
+    }));
+}
+
 TEST(gpu_order, scatter) {
   check_one({of(f16, {50, 64}), of(i64, {9, 1}), of(f16, {9, 64})}, scatter_nd{scatter_reduction::none});
   check_one({of(f32, {50, 7}), of(i64, {9, 2}), of(f32, {9})}, scatter_nd{scatter_reduction::add});
