@@ -93,6 +93,7 @@ class writer {
   std::pair<Value, Value> result_row(Value row) {
     if (problem_.image) return problem_.result_row(row);
     if (!masks_rows_) return {row, Value()};
+    if (overlaps_rows(problem_, tile_)) return {row, code_.less(place_.own_row, code_.add(row, 1))};
     return {code_.min(row, problem_.m - 1), code_.less(row, hopper_.number(problem_.m))};
   }
   std::int64_t result_rows() const {
@@ -191,6 +192,10 @@ class writer {
 };
 
 }  // namespace
+
+bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile) {
+  return !problem.image && problem.a.k_inner && problem.m > tile.m && problem.m % (tile.m * tile.cluster_m) != 0;
+}
 
 std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem) {
   std::int64_t bytes = 0;

@@ -19,7 +19,13 @@ struct wgmma_place {
   Value lane;
   // Pointer (addrspace 3) to epilogue_bytes of shared memory.
   Value shared;
+  // The first row of the tile that is its own, if overlaps_rows().
+  Value own_row;
 };
+
+// Returns true if the last tile of rows begins so early that it ends with the last row. Its first rows are also those
+// of the tile before it, which stores them: copies of boxes that are partly outside of a tensor are slow.
+bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile);
 
 void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
                          const wgmma_place& place, const values& sums);

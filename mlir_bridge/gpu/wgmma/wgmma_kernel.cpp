@@ -121,8 +121,9 @@ class wgmma_writer {
 
   // --- the tiles of this workgroup
   struct tile_place {
-    // Position of the workgroup's tile, as i32.
-    Value batch, row, column;
+    // Position of the workgroup's tile, as i32. The first of its rows that is its own: those before it are another
+    // tile's.
+    Value batch, row, column, own_row;
   };
   tile_place place_of(Value tile) {
     tile_place place;
@@ -143,7 +144,8 @@ class wgmma_writer {
       m = code_.add(first,
                     code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
     }
-    place.row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
+    place.own_row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
+    place.row = overlaps_rows(p_, t_) ? code_.min(place.own_row, p_.m - t_.m) : place.own_row;
     place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), t_.n);
     return place;
   }
@@ -295,7 +297,7 @@ class wgmma_writer {
         part_of_tile.n = t_.n / t_.splits, part_of_tile.cluster_n = t_.splits;
         column = code_.add(column, code_.mul(rank_, part_of_tile.n));
       }
-      emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared}, sums);
+      emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared, place.own_row}, sums);
       return values{carried[0], carried[1]};
     });
   }

@@ -91,7 +91,7 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // What the instructions read beyond those rows lies within the stage.
   const std::int64_t rows = ceil_div(size.m, 8) * 8;
   const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
-                   rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1 && is_few(size);
+                   rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1;
   tile.few_rows = few ? rows : 0;
   tile.stages = std::clamp<std::int64_t>(
       (target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1,

@@ -148,6 +148,16 @@ TEST(wgmma, few_rows_take_no_memory_for_rows_that_there_are_not) {
   EXPECT_GE(all.lds_bytes, 13 * 128 * 128);
 }
 
+TEST(wgmma, the_last_rows_are_copied_whole) {
+  const auto made = [](std::int64_t rows) {
+    return finalize_for(*dot_module({rows, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16),
+                        "sm_90", {{"wgmma", 1}, {"tile_m", 128}, {"tile_n", 128}});
+  };
+  // The last tile of 300 rows begins at 172, that of 100 has 104 rows of memory.
+  EXPECT_THAT(made(300).ptx, HasSubstr(", 172;"));
+  EXPECT_EQ(made(100).kernel.launches.at(0).tensor_maps.at(0).box, (dims_of{64, 104}));
+}
+
 TEST(wgmma, every_candidate_is_finalized) {
   auto fusion = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
   gpu::wgmma_size size{.m = 1024, .n = 1024, .k = 1024, .b_k_inner = false, .epilogue_bytes = 2304};
