@@ -77,13 +77,50 @@ TEST(split_f32, attention_multiplies_parts_on_matrix_units) {
   for (std::int64_t depth : {64, 72, 128, 256}) {
     const finalized found =
         finalize_for(attention{.scale = 0.125}, {{1, 12, 300, depth}, {1, 12, 500, depth}, {1, 12, 500, depth}});
-    ASSERT_EQ(found.kernel.launches.size(), 1u);
+    ASSERT_EQ(found.kernel.launches.size(), 2u);
     EXPECT_THAT(found.ptx, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")) << depth;
-    EXPECT_LE(found.kernel.launches[0].lds_bytes, find_target("sm_90").gpu.lds_bytes);
+    EXPECT_LE(found.kernel.launches[1].lds_bytes, find_target("sm_90").gpu.lds_bytes);
   }
   // Depths that are not whole chunks of 8.
   EXPECT_THAT(finalize_for(attention{}, {{1, 2, 300, 36}, {1, 2, 300, 36}, {1, 2, 300, 36}}).ptx,
               Not(HasSubstr("mma.sync")));
+}
+
+TEST(split_f32, keys_and_values_are_split_once_for_many_rows) {
+  const auto made = [](std::int64_t rows, const kernel_configuration& configuration = {}) {
+    return finalize_for(attention{}, {{2, 12, rows, 64}, {2, 12, 500, 64}, {2, 12, 500, 64}}, f32, configuration);
+  };
+  const finalized many = made(300);
+  ASSERT_EQ(many.kernel.launches.size(), 2u);
+  // Blocks of 64 keys, the last one padded: three parts of 64 keys of 64 and of as many values.
+  EXPECT_EQ(many.kernel.launches[0].grid, 8);
+  EXPECT_EQ(many.kernel.launches[0].grid_y, 12);
+  EXPECT_EQ(many.kernel.launches[0].grid_z, 2);
+  EXPECT_EQ(many.kernel.scratch.at(0).bytes, 2 * 12 * 8 * 2 * 3 * 64 * 64 * 2);
+  EXPECT_THAT(many.ptx, HasSubstr("cp.async.cg.shared.global"));
+  // With one tile of rows there is nothing to share.
+  EXPECT_EQ(made(64).kernel.launches.size(), 1u);
+  EXPECT_EQ(made(300, {{"split_first", 0}}).kernel.launches.size(), 1u);
+  EXPECT_EQ(made(64, {{"split_first", 1}}).kernel.launches.size(), 2u);
+}
+
+TEST(split_f32, keys_are_divided_where_the_last_round_of_workgroups_would_be_short) {
+  const auto scratch = [](std::int64_t heads) {
+    return finalize_for(attention{}, std::vector<dims_of>(3, {1, heads, 2048, 128})).kernel.scratch.size();
+  };
+  // 16 workgroups a head on 132 compute units: 128 at a time, or 192, which are one and a half rounds.
+  EXPECT_EQ(scratch(8), 1u);
+  EXPECT_EQ(scratch(12), 4u);
+}
+
+// Eight waves of 16 rows share blocks of keys; their queries are f32 in shared memory, beside the parts of 64 keys and
+// values, or of 32 of deep heads.
+TEST(split_f32, many_rows_of_deep_heads_store_queries_whole) {
+  for (const auto& [depth, keys] : {std::pair{128, 64}, {256, 32}}) {
+    const launch l = finalize_for(attention{}, std::vector<dims_of>(3, {1, 12, 2048, depth})).kernel.launches.at(1);
+    EXPECT_EQ(l.block, 256);
+    EXPECT_EQ(l.lds_bytes, 128 * depth * 4 + 2 * 3 * keys * depth * 2);
+  }
 }
 
 TEST(split_f32, one_query_divides_the_keys) {

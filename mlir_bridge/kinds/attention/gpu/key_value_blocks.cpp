@@ -2,6 +2,7 @@
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/intrinsics.hpp"
 
 namespace kiln::gpu {
 
@@ -112,68 +113,103 @@ void key_value_blocks::when_used(const piece& here, const std::function<void()>&
   else body();
 }
 
+Value key_value_blocks::fetch_key(const attention_problem::place& at, Value first_key, std::int64_t round) {
+  piece here = piece_of_round(round, key_pieces());
+  Value j = code_.add(first_key, code_.div(here.number, key_pitch_)),
+        depth = code_.mul(code_.rem(here.number, key_pitch_), chunk), inside;
+  if (key_pitch_ * chunk != p_.n.depth)
+    inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
+  return chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, e_.size(p_.keys - 1)), depth, chunk, chunk), inside);
+}
+
+// A piece is 8 keys (in the order of lane_layout::key) by some depths. Neighbouring threads load neighbouring depths.
+values key_value_blocks::fetch_values(const attention_problem::place& at, Value first_key, std::int64_t round) {
+  values result;
+  piece here = piece_of_round(round, value_pieces());
+  Value column = code_.div(here.number, value_depth_ / piece_depths_),
+        depth = code_.mul(code_.rem(here.number, value_depth_ / piece_depths_), piece_depths_), inside;
+  Value base =
+      code_.add(first_key, code_.add(code_.mul(code_.div(column, lanes_.lane_groups), lanes_.group_keys),
+                                     code_.mul(code_.rem(column, lanes_.lane_groups), lanes_.key_of_lane_group)));
+  if (value_depth_ != p_.n.value_depth)
+    inside = code_.less(depth, code_.constant(p_.n.value_depth)),
+    depth = code_.min(depth, p_.n.value_depth - piece_depths_);
+  Value last = e_.size(p_.keys - 1);
+  for (std::int64_t k = 0; k < chunk; ++k) {
+    Value j = code_.add(base, lanes_.key(0, k));
+    Value seen = divides(key_block_, p_.keys) ? inside : both(code_, inside, code_.less(j, e_.size(p_.keys)));
+    result.push_back(chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, piece_depths_, piece_depths_),
+                              seen, piece_depths_));
+  }
+  return result;
+}
+
+void key_value_blocks::store_key(std::int64_t round, Value fetched) {
+  piece here = piece_of_round(round, key_pieces());
+  Value row = code_.div(here.number, key_pitch_), column = code_.rem(here.number, key_pitch_);
+  Value place = code_.add(code_.mul(row, key_pitch_), bit_xor(code_, column, swizzle(code_, row, key_pitch_)));
+  when_used(here, [&] { store_parts(keys_, key_bytes(), place, fetched); });
+}
+
+void key_value_blocks::store_values(std::int64_t round, std::span<const Value> fetched) {
+  piece here = piece_of_round(round, value_pieces());
+  const std::int64_t pieces_of_chunk = chunk / piece_depths_;
+  Value column = code_.div(here.number, value_depth_ / piece_depths_),
+        depth_piece = code_.rem(here.number, value_depth_ / piece_depths_),
+        depth_chunk = code_.div(depth_piece, pieces_of_chunk);
+  Value base = code_.add(code_.mul(code_.div(depth_chunk, lanes_.lane_groups), lanes_.group_keys),
+                         code_.mul(code_.rem(depth_chunk, lanes_.lane_groups), lanes_.key_of_lane_group));
+  // key(0, e) is a sum over the bits of e.
+  for (std::int64_t bit = 1; bit < pieces_of_chunk; bit *= 2)
+    base = code_.add(base, code_.mul(code_.rem(code_.div(depth_piece, bit), 2), lanes_.key(0, bit * piece_depths_)));
+  when_used(here, [&] {
+    values of_depths = transposed(code_, fetched, type_, piece_depths_);
+    for (std::int64_t d = 0; d < piece_depths_; ++d) {
+      Value row = code_.add(base, lanes_.key(0, d));
+      Value place = code_.add(code_.mul(row, key_block_ / chunk),
+                              bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));
+      store_parts(values_, value_bytes(), place, of_depths[static_cast<std::size_t>(d)]);
+    }
+  });
+}
+
 void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
   fetched_keys_.clear();
   fetched_values_.clear();
-  Value last = e_.size(p_.keys - 1);
-  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
-    piece here = piece_of_round(i, key_pieces());
-    Value j = code_.add(first_key, code_.div(here.number, key_pitch_)),
-          depth = code_.mul(code_.rem(here.number, key_pitch_), chunk), inside;
-    if (key_pitch_ * chunk != p_.n.depth)
-      inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
-    fetched_keys_.push_back(chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, last), depth, chunk, chunk), inside));
-  }
-  // A piece is 8 keys (in the order of lane_layout::key) by some depths. Neighbouring threads load neighbouring depths.
-  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
-    piece here = piece_of_round(i, value_pieces());
-    Value column = code_.div(here.number, value_depth_ / piece_depths_),
-          depth = code_.mul(code_.rem(here.number, value_depth_ / piece_depths_), piece_depths_), inside;
-    Value base =
-        code_.add(first_key, code_.add(code_.mul(code_.div(column, lanes_.lane_groups), lanes_.group_keys),
-                                       code_.mul(code_.rem(column, lanes_.lane_groups), lanes_.key_of_lane_group)));
-    if (value_depth_ != p_.n.value_depth)
-      inside = code_.less(depth, code_.constant(p_.n.value_depth)),
-      depth = code_.min(depth, p_.n.value_depth - piece_depths_);
-    for (std::int64_t k = 0; k < chunk; ++k) {
-      Value j = code_.add(base, lanes_.key(0, k));
-      Value seen = divides(key_block_, p_.keys) ? inside : both(code_, inside, code_.less(j, e_.size(p_.keys)));
-      fetched_values_.push_back(chunk_of(e_, p_.value_,
-                                         p_.of_value(at, code_.min(j, last), depth, piece_depths_, piece_depths_), seen,
-                                         piece_depths_));
-    }
-  }
+  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) fetched_keys_.push_back(fetch_key(at, first_key, i));
+  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i)
+    for (Value v : fetch_values(at, first_key, i)) fetched_values_.push_back(v);
 }
 
 void key_value_blocks::store() {
-  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) {
-    piece here = piece_of_round(i, key_pieces());
-    Value row = code_.div(here.number, key_pitch_), column = code_.rem(here.number, key_pitch_);
-    Value place = code_.add(code_.mul(row, key_pitch_), bit_xor(code_, column, swizzle(code_, row, key_pitch_)));
-    when_used(here, [&] { store_parts(keys_, key_bytes(), place, fetched_keys_[static_cast<std::size_t>(i)]); });
-  }
-  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) {
-    piece here = piece_of_round(i, value_pieces());
-    const std::int64_t pieces_of_chunk = chunk / piece_depths_;
-    Value column = code_.div(here.number, value_depth_ / piece_depths_),
-          depth_piece = code_.rem(here.number, value_depth_ / piece_depths_),
-          depth_chunk = code_.div(depth_piece, pieces_of_chunk);
-    Value base = code_.add(code_.mul(code_.div(depth_chunk, lanes_.lane_groups), lanes_.group_keys),
-                           code_.mul(code_.rem(depth_chunk, lanes_.lane_groups), lanes_.key_of_lane_group));
-    // key(0, e) is a sum over the bits of e.
-    for (std::int64_t bit = 1; bit < pieces_of_chunk; bit *= 2)
-      base = code_.add(base, code_.mul(code_.rem(code_.div(depth_piece, bit), 2), lanes_.key(0, bit * piece_depths_)));
+  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) store_key(i, fetched_keys_[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i)
+    store_values(i, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk));
+}
+
+void key_value_blocks::move(const attention_problem::place& at, Value first_key, Value memory) {
+  keys_ = memory, values_ = byte_address(code_, memory, parts_of(type_) * key_bytes());
+  for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) store_key(i, fetch_key(at, first_key, i));
+  for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) store_values(i, fetch_values(at, first_key, i));
+}
+
+void key_value_blocks::copy(Value from, Value to, std::int64_t bytes) {
+  const std::int64_t chunks = bytes / chunk_bytes;
+  mlir::Type i32 = code_.builder.getI32Type();
+  for (std::int64_t i = 0; i < rounds(chunks); ++i) {
+    piece here = piece_of_round(i, chunks);
+    Value offset = code_.mul(here.number, chunk_bytes);
     when_used(here, [&] {
-      values of_depths = transposed(
-          code_, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk), type_, piece_depths_);
-      for (std::int64_t d = 0; d < piece_depths_; ++d) {
-        Value row = code_.add(base, lanes_.key(0, d));
-        Value place = code_.add(code_.mul(row, key_block_ / chunk),
-                                bit_xor(code_, column, swizzle(code_, row, key_block_ / chunk)));
-        store_parts(values_, value_bytes(), place, of_depths[static_cast<std::size_t>(d)]);
-      }
+      call_intrinsic(
+          code_, "llvm.nvvm.cp.async.cg.shared.global.16.s", {},
+          {byte_address(code_, to, offset), byte_address(code_, from, offset), code_.integer(i32, chunk_bytes)});
     });
   }
+  call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
+}
+
+void key_value_blocks::copy_values(Value block) {
+  copy(byte_address(code_, block, parts_of(type_) * key_bytes()), values_, parts_of(type_) * value_bytes());
 }
 
 std::vector<fragment> key_value_blocks::read(Value memory, std::int64_t part_bytes, const factor_map& map,

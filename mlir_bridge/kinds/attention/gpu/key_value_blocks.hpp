@@ -42,6 +42,14 @@ class key_value_blocks {
   // Stores the fetched block to shared memory. The caller must put barriers around the call.
   void store();
 
+  // Loads the block at first_key and stores it to `memory`, which need not be shared: its keys, then its values, as
+  // they are in shared memory. Piece by piece, so that few registers are needed.
+  void move(const attention_problem::place& at, Value first_key, Value memory);
+  // Begins to copy the keys or the values that move() has stored at `block` to shared memory, past the registers
+  // (cp.async). The caller must wait for the copies and put a barrier behind the wait.
+  void copy_keys(Value block) { copy(block, keys_, parts_of(type_) * key_bytes()); }
+  void copy_values(Value block);
+
   // Fragments of `map` out of shared memory: keys [first, first + one tile), depths of group g; depths [first, ...),
   // keys of group g. One fragment for each part.
   std::vector<fragment> keys(const factor_map& map, std::int64_t first, std::int64_t g) {
@@ -67,6 +75,11 @@ class key_value_blocks {
   // Bytes of one part of the keys and of the values.
   std::int64_t key_bytes() const { return key_pieces() * 16; }
   std::int64_t value_bytes() const { return value_depth_ * (key_block_ / lane_layout::chunk) * 16; }
+  Value fetch_key(const attention_problem::place& at, Value first_key, std::int64_t round);
+  values fetch_values(const attention_problem::place& at, Value first_key, std::int64_t round);
+  void store_key(std::int64_t round, Value fetched);
+  void store_values(std::int64_t round, std::span<const Value> fetched);
+  void copy(Value from, Value to, std::int64_t bytes);
   void store_parts(Value memory, std::int64_t part_bytes, Value place, Value chunk);
   std::vector<fragment> read(Value memory, std::int64_t part_bytes, const factor_map& map, std::int64_t first,
                              std::int64_t pitch, std::int64_t g);

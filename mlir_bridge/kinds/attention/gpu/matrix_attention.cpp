@@ -9,6 +9,7 @@
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
+#include "mlir_bridge/kinds/attention/gpu/matrix_shape.hpp"
 #include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
 
 namespace kiln::gpu {
@@ -20,84 +21,22 @@ namespace arith = mlir::arith;
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-// The division of the work of a workgroup.
-struct matrix_attention_shape {
-  // Waves with 16 rows each.
-  std::int64_t waves = 4;
-  // Keys that are in shared memory at a time.
-  std::int64_t keys = 64;
-  std::int64_t key_parts = 1;
-  // Queries are read again from shared memory for each block, because registers do not hold them.
-  bool stored_queries = false;
-};
-
-std::int64_t query_chunks(const attention_problem& p, const lane_layout& lanes) {
-  return ceil_div(p.n.depth, lanes.group_keys) * lanes.row_parts * parts_of(p.query.type().type);
-}
-
-// The type that matrix instructions multiply.
-element_type factor_of(const kernel_emitter& e, element_type type) {
-  return type == element_type::f32 && e.target.family == target_family::nvidia ? element_type::bf16 : type;
-}
-
-// Returns nullopt if matrix instructions cannot be used.
-std::optional<matrix_attention_shape> choose_shape(const kernel_emitter& e, const attention_problem& p,
-                                                   const kernel_configuration& configuration) {
-  const element_type type = p.query.type().type;
-  if (p.n.depth % chunk || p.n.value_depth % chunk || p.n.keys == 0) return std::nullopt;
-  const matrix_instruction* unit = attention_instruction(e, factor_of(e, type));
-  if (!unit) return std::nullopt;
-  const lane_layout lanes(*unit, e.target.family, e.target.gpu.wave);
-  matrix_attention_shape shape;
-  // Use fewer keys if every lane holds the weights of all lane groups, or if f32 needs the registers.
-  const std::int64_t wide = type == element_type::f32 ? 64 : 128;
-  const bool few_registers = e.target.family == target_family::nvidia && p.n.depth > wide;
-  shape.keys = lanes.whole_row || few_registers ? 32 : 64;
-  if (key_value_blocks::shared_bytes(p, lanes, shape.keys) > e.target.gpu.lds_bytes) return std::nullopt;
-  // The sums of the result and the queries of a wave stay in registers.
-  if (p.n.depth > 256 || p.n.value_depth > 256) return std::nullopt;
-  // Waves without rows of their own help to load the keys.
-  shape.waves = p.is_open() || p.n.keys > shape.keys
-                    ? 4
-                    : std::clamp<std::int64_t>((p.rows + lanes.row_tile - 1) / lanes.row_tile, 1, 4);
-  // More rows share what it takes to split f32 keys and values, as long as every compute unit has work.
-  const std::int64_t large_workgroups = ceil_div(p.rows, 8 * lanes.row_tile) * p.n.key_heads * p.n.batch;
-  if (few_registers && type == element_type::f32 && !p.is_open() && large_workgroups >= e.target.gpu.compute_units) {
-    shape.waves = 8;
-    if (key_value_blocks::shared_bytes(p, lanes, 64) <= e.target.gpu.lds_bytes) shape.keys = 64;
-  }
-  shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
-  const std::int64_t keys = choose(configuration, "keys", shape.keys);
-  if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
-      key_value_blocks::shared_bytes(p, lanes, keys) <= e.target.gpu.lds_bytes)
-    shape.keys = keys;
-  constexpr std::int64_t most_query_chunks = 12;
-  if (e.target.family == target_family::nvidia &&
-      choose(configuration, "stored_queries", query_chunks(p, lanes) > most_query_chunks ? 1 : 0) == 1)
-    shape.stored_queries = key_value_blocks::shared_bytes(p, lanes, shape.keys) +
-                               shape.waves * e.target.gpu.wave * query_chunks(p, lanes) * chunk_bytes <=
-                           e.target.gpu.lds_bytes;
-  const std::int64_t workgroups = ceil_div(p.rows, shape.waves * lanes.row_tile) * p.n.key_heads * p.n.batch;
-  if (!p.is_open()) shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
-  return shape;
-}
-
-// Estimates the cycles until the last workgroup has finished. The rate of products was measured with depths 64 and 128,
-// 16 heads and 4096 positions on an H200 (bench/gpu/attention.py).
-double cost(const kernel_emitter& e, const attention_problem& p, const matrix_attention_shape& shape) {
-  constexpr double products = 380, of_block = 300, of_workgroup = 4000, join = 5000, memory_rate = 48, row_tile = 16;
-  const double rows = row_tile * static_cast<double>(shape.waves), keys = static_cast<double>(shape.keys);
-  const auto workgroups = static_cast<std::int64_t>(static_cast<double>(p.rows) / rows + 0.999) * p.n.key_heads *
-                          p.n.batch * shape.key_parts;
-  const std::int64_t per_unit = (workgroups + e.target.gpu.compute_units - 1) / e.target.gpu.compute_units;
-  const auto blocks = static_cast<double>(ceil_div(ceil_div(p.n.keys, shape.keys), shape.key_parts)) *
-                      (p.ends_early() ? 0.5 : 1),
-             depths = static_cast<double>(p.n.depth + p.n.value_depth);
-  // Workgroups that share a compute unit hide each other's barriers.
-  const double together = std::min<double>(static_cast<double>(per_unit), 16.0 / static_cast<double>(shape.waves));
-  const double block =
-      std::max(rows * keys * depths / products, keys * depths * 2 / memory_rate) + of_block / std::max(1.0, together);
-  return static_cast<double>(per_unit) * blocks * block + of_workgroup + (shape.key_parts > 1 ? join : 0);
+// Emits a stage that splits all keys and values into parts, and returns their blocks as they are in shared memory.
+buffer split_keys_and_values(kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
+                             std::int64_t key_block) {
+  constexpr std::int64_t threads = 256;
+  const std::int64_t blocks = ceil_div(p.n.keys, key_block),
+                     bytes = key_value_blocks::shared_bytes(p, lanes, key_block);
+  const buffer memory = e.add_scratch(element_type::bf16, {p.n.batch, p.n.key_heads, blocks, bytes / 2});
+  attention_group place(e, p, blocks, threads);
+  code_builder& code = e.code;
+  const Value number =
+      code.add(code.mul(code.add(code.mul(place.batch, p.n.key_heads), place.key_head), blocks), place.tile);
+  key_value_blocks(e, p, lanes, place.group, key_block)
+      .move(p.at(code, place.batch, place.key_head), code.mul(place.tile, key_block),
+            byte_address(code, e.pointer(memory), code.mul(number, bytes)));
+  place.group.close();
+  return memory;
 }
 
 class matrix_attention {
@@ -113,6 +52,10 @@ class matrix_attention {
         product(e, unit, {unit.factor, element_type::f32}),
         key_block(shape.keys),
         stored_queries(shape.stored_queries),
+        whole_queries(shape.whole_queries),
+        together(shape.together),
+        split_blocks(shape.split_first ? std::make_optional(split_keys_and_values(e, p, lanes, key_block))
+                                       : std::nullopt),
         tiles(ceil_div(p.all_rows, shape.waves * lanes.row_tile)),
         split(shape.key_parts > 1 ? std::make_optional<split_keys>(e, p, shape.key_parts, shape.waves * lanes.row_tile)
                                   : std::nullopt),
@@ -165,10 +108,13 @@ class matrix_attention {
       blocks.fetch(at, first);
       blocks.store();
       group.barrier();
+    } else if (split_blocks) {
+      blocks.copy_keys(split_block(first));
     }
     state = walk(first, whole, std::move(state), false);
     state = walk(whole, end, std::move(state), true);
     write(state);
+    if (split && split_blocks) finish_copies();
     if (split) split->join(group, {own_place.batch, own_place.key_head, key_part, first_row}, tile, blocks.memory());
     group.close();
   }
@@ -194,24 +140,42 @@ class matrix_attention {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     // Number of chunks.
     const std::int64_t of_group = lanes.group_keys / chunk;
-    if (stored_queries) query_memory = group.lds(group.threads() * query_chunks(p, lanes) * chunk_bytes, 128);
+    if (stored_queries) query_memory = group.lds(group.threads() * stored_chunks() * depth_groups() * chunk_bytes, 128);
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
-      std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
+      values read;
       for (std::int64_t part = 0; part < parts(); ++part)
         for (std::int64_t c = 0; c < (map.whole_row ? of_group : 1); ++c) {
           Value at_chunk = map.whole_row ? code.constant(g * of_group + c) : code.add(lane_group, g * of_group);
-          const values chunks = part_chunks(code, query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
-          for (std::size_t i = 0; i < chunks.size(); ++i) of_parts[i].chunks.push_back(chunks[i]);
+          read.push_back(query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
         }
       if (!stored_queries) {
-        queries.push_back(std::move(of_parts));
+        queries.push_back(in_parts(read));
         continue;
       }
-      std::int64_t number = g * parts() * parts_of(type);
-      for (const fragment& f : of_parts)
+      std::int64_t number = g * stored_chunks();
+      if (whole_queries) {
+        for (Value v : read)
+          for (std::int64_t half = 0; half < 2; ++half)
+            store_chunk(code, stored_query(number++), part_of(code, v, half * chunk / 2, chunk / 2));
+        continue;
+      }
+      for (const fragment& f : in_parts(read))
         for (Value v : f.chunks) store_chunk(code, stored_query(number++), v);
     }
   }
+
+  // One fragment for each part.
+  std::vector<fragment> in_parts(std::span<const Value> chunks) {
+    std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
+    for (Value v : chunks) {
+      const values split = part_chunks(code, v);
+      for (std::size_t i = 0; i < split.size(); ++i) of_parts[i].chunks.push_back(split[i]);
+    }
+    return of_parts;
+  }
+
+  // Chunks of a group of depths that each thread stores.
+  std::int64_t stored_chunks() const { return parts() * (whole_queries ? 2 : parts_of(type)); }
 
   // Each thread reads only what it has stored itself.
   Value stored_query(std::int64_t number) {
@@ -221,8 +185,16 @@ class matrix_attention {
 
   std::vector<fragment> queries_of(std::int64_t g) {
     if (!stored_queries) return queries[static_cast<std::size_t>(g)];
+    std::int64_t number = g * stored_chunks();
+    if (whole_queries) {
+      const mlir::Type half = code_builder::with_lanes(code.builder.getF32Type(), chunk / 2);
+      values read;
+      for (std::int64_t part = 0; part < parts(); ++part, number += 2)
+        read.push_back(joined(code, values{reinterpret(code, load_chunk(code, stored_query(number)), half),
+                                           reinterpret(code, load_chunk(code, stored_query(number + 1)), half)}));
+      return in_parts(read);
+    }
     std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
-    std::int64_t number = g * parts() * parts_of(type);
     for (fragment& f : of_parts)
       for (std::int64_t part = 0; part < parts(); ++part) f.chunks.push_back(load_chunk(code, stored_query(number++)));
     return of_parts;
@@ -242,13 +214,20 @@ class matrix_attention {
     }
   }
 
-  // Adds the products of parts: those of the largest parts to `sums`, the others, which are small, to `small`.
-  void multiply(const std::vector<fragment>& rows_side, const std::vector<fragment>& other, std::span<Value> sums,
-                std::span<Value> small) {
-    if (rows_side.size() == 1) return multiply(rows_side[0], other[0], sums);
+  // Adds the products of parts for several tiles of the other factor: those of the largest parts to `sums`, the others,
+  // which are small, to `small`. Products of one tile wait for each other, so the tiles take turns.
+  void multiply(const std::vector<fragment>& rows_side, const std::vector<std::vector<fragment>>& others,
+                std::span<Value> sums, std::span<Value> small) {
+    const std::size_t per_tile = sums.size() / others.size();
     for (const part_product& pair : part_products)
-      multiply(rows_side[static_cast<std::size_t>(pair.a)], other[static_cast<std::size_t>(pair.b)],
-               pair.a + pair.b == 0 ? sums : small);
+      for (std::int64_t step = 0; step < product.steps_of_fragment(); ++step)
+        for (std::size_t t = 0; t < others.size(); ++t) {
+          const fragment &of_rows = rows_side[static_cast<std::size_t>(pair.a)],
+                         &other = others[t][static_cast<std::size_t>(pair.b)];
+          const std::span<Value> to = (pair.a + pair.b == 0 ? sums : small).subspan(t * per_tile, per_tile);
+          if (lanes.rows_are_a) product.add(of_rows, other, step, to);
+          else product.add(other, of_rows, step, to);
+        }
   }
 
   void add_to(std::span<Value> sums, std::span<const Value> others) {
@@ -267,16 +246,15 @@ class matrix_attention {
                    result.subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
       return;
     }
-    // Tiles whose products do not depend on each other.
-    constexpr std::int64_t together = 4;
     for (std::int64_t first = 0; first < tile_count; first += together) {
       const std::int64_t count = std::min(together, tile_count - first);
       values sums = product.zeros(count), small = product.zeros(count);
-      for (std::int64_t g = 0; g < key_groups(); ++g)
+      for (std::int64_t g = 0; g < key_groups(); ++g) {
+        std::vector<std::vector<fragment>> tiles_of;
         for (std::int64_t t = 0; t < count; ++t)
-          multiply(weights[static_cast<std::size_t>(g)], blocks.depths(map, (first + t) * lanes.key_tile, g),
-                   std::span(sums).subspan(static_cast<std::size_t>(t) * per_tile, per_tile),
-                   std::span(small).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+          tiles_of.push_back(blocks.depths(map, (first + t) * lanes.key_tile, g));
+        multiply(weights[static_cast<std::size_t>(g)], tiles_of, sums, small);
+      }
       add_to(sums, small);
       add_to(result.subspan(static_cast<std::size_t>(first) * per_tile, sums.size()), sums);
     }
@@ -300,6 +278,10 @@ class matrix_attention {
   // With prefetching, shared memory already holds the block at `from`.
   values walk(Value from, Value to, values state, bool masked) {
     const bool ahead = prefetches();
+    if (split_blocks)
+      return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
+        return block(first_key, values(carried.begin(), carried.end()), masked);
+      });
     return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
       blocks.fetch(at, ahead ? code.add(first_key, key_block) : first_key);
       if (ahead) schedule_barrier(code, e.target.family, passing::arithmetic);
@@ -312,17 +294,42 @@ class matrix_attention {
     });
   }
 
+  // The block of keys and values at first_key, or the last one.
+  Value split_block(Value first_key) {
+    const std::int64_t count = ceil_div(p.n.keys, key_block), bytes = blocks.shared_bytes();
+    Value number = code.min(code.div(first_key, key_block), count - 1),
+          head = code.add(code.mul(own_place.batch, p.n.key_heads), own_place.key_head);
+    return byte_address(code, e.pointer(*split_blocks), code.mul(code.add(code.mul(head, count), number), bytes));
+  }
+
+  void finish_copies() {
+    call_intrinsic(code, "llvm.nvvm.cp.async.wait.group", {}, {code.integer(code.builder.getI32Type(), 0)});
+    group.barrier();
+  }
+
+  // With split blocks, the values of this block arrive while scores are multiplied, and the next block's keys while
+  // values are.
   values block(Value first_key, values state, bool masked) {
+    if (split_blocks) {
+      finish_copies();
+      blocks.copy_values(split_block(first_key));
+    }
     const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
     const std::int64_t tile_count = key_block / lanes.key_tile;
     values scores = product.zeros(tile_count), small = type == element_type::f32 ? scores : values();
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
       const std::vector<fragment> of_rows = queries_of(g);
-      for (std::int64_t t = 0; t < tile_count; ++t) {
-        const std::size_t at_tile = static_cast<std::size_t>(t) * per_tile;
-        multiply(of_rows, blocks.keys(map, t * lanes.key_tile, g), std::span(scores).subspan(at_tile, per_tile),
-                 small.empty() ? std::span<Value>() : std::span(small).subspan(at_tile, per_tile));
+      for (std::int64_t t = 0; t < tile_count && small.empty(); ++t)
+        multiply(of_rows[0], blocks.keys(map, t * lanes.key_tile, g)[0],
+                 std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+      for (std::int64_t first = 0; first < tile_count && !small.empty(); first += together) {
+        const std::int64_t count = std::min(together, tile_count - first);
+        const auto begin = static_cast<std::size_t>(first) * per_tile,
+                   size = static_cast<std::size_t>(count) * per_tile;
+        std::vector<std::vector<fragment>> tiles_of;
+        for (std::int64_t t = 0; t < count; ++t) tiles_of.push_back(blocks.keys(map, (first + t) * lanes.key_tile, g));
+        multiply(of_rows, tiles_of, std::span(scores).subspan(begin, size), std::span(small).subspan(begin, size));
       }
     }
     if (!small.empty()) add_to(scores, small);
@@ -373,6 +380,10 @@ class matrix_attention {
 
     values result(state.begin() + 2 * parts(), state.end());
     lanes.scale(code, result, factors);
+    if (split_blocks) {
+      finish_copies();
+      blocks.copy_keys(split_block(code.add(first_key, key_block)));
+    }
     add_values(weights, result);
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
@@ -432,7 +443,10 @@ class matrix_attention {
   const lane_layout& lanes;
   matrix_product product;
   std::int64_t key_block;
-  bool stored_queries;
+  bool stored_queries, whole_queries;
+  std::int64_t together;
+  // Keys and values in parts, where another launch has split them.
+  std::optional<buffer> split_blocks;
   dim tiles;
   std::optional<split_keys> split;
   attention_group own_place;
@@ -449,19 +463,8 @@ class matrix_attention {
 
 }  // namespace
 
-std::vector<candidate> matrix_attention_space(kernel_emitter& e, const attention_problem& p) {
-  std::vector<candidate> result;
-  const std::vector<choice> choices{
-      {"waves", {1, 2, 4, 8}}, {"keys", {32, 64, 128}}, {"key_parts", {1, 2, 4, 8, 16, 32}}};
-  for (const kernel_configuration& configuration : combinations(choices))
-    if (auto shape = choose_shape(e, p, configuration);
-        shape && shape->keys == configuration.at("keys") && shape->key_parts == configuration.at("key_parts"))
-      result.push_back({configuration, cost(e, p, *shape)});
-  return result;
-}
-
 bool emit_matrix_attention(kernel_emitter& e, const attention_problem& problem, const dim& used) {
-  const auto shape = choose_shape(e, problem, e.configuration);
+  const auto shape = choose_matrix_shape(e, problem, e.configuration);
   if (!shape) return false;
   const matrix_instruction& unit = *attention_instruction(e, factor_of(e, problem.query.type().type));
   matrix_attention(e, problem, unit, lane_layout(unit, e.target.family, e.target.gpu.wave), *shape, used).emit();
