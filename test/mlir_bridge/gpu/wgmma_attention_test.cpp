@@ -93,12 +93,27 @@ TEST(wgmma_attention, limits_of_queries_select_warpgroups) {
 }
 
 TEST(wgmma_attention, narrow_heads_have_longer_blocks_of_keys) {
-  auto [kernel, ptx] = finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}, {.scale = 0.125}, element_type::bf16, true});
+  auto [kernel, ptx] = finalize_for({{1, 16, 1024, 64}, {1, 16, 1024, 64}, {.scale = 0.125}, element_type::bf16, true});
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"));
   EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"));
   EXPECT_EQ(kernel.launches[0].block, 384);
-  EXPECT_EQ(finalize_for({{1, 16, 4096, 64}, {1, 16, 4096, 64}}, "sm_90", {{"consumers", 3}}).kernel.launches[0].block,
-            512);
+}
+
+// 132 compute units: 16 heads of 4096 queries are 4 rounds of workgroups with two consumers, 3 with three. 16 heads of
+// 1024 are one round of either, so the shorter one is chosen.
+TEST(wgmma_attention, three_consumers_where_they_save_rounds) {
+  const auto threads = [](std::int64_t heads, std::int64_t length, bool causal = false) {
+    return finalize_for({{1, heads, length, 64}, {1, heads, length, 64}, {.scale = 0.125, .causal = causal}})
+        .kernel.launches[0]
+        .block;
+  };
+  EXPECT_EQ(threads(16, 4096), 512);
+  EXPECT_EQ(threads(16, 1024), 384);
+  EXPECT_EQ(threads(12, 4096, true), 512);
+  EXPECT_EQ(threads(12, 1024, true), 384);
+  const attention_case one{{1, 16, 4096, 64}, {1, 16, 4096, 64}};
+  EXPECT_THAT(finalize_for(one).ptx, HasSubstr("m64n80k16"));
+  EXPECT_EQ(finalize_for(one, "sm_90", {{"consumers", 2}}).kernel.launches[0].block, 384);
 }
 
 // Depth 256 needs more registers than a producer warpgroup leaves, and code that is compiled to be linked cannot move

@@ -28,16 +28,30 @@ std::int64_t choose_key_parts(const kernel_emitter& e, const attention_problem& 
   return ceil_div(blocks, ceil_div(blocks, parts));
 }
 
+// Three consumers take 1.28 times as long as two for 1.5 times the rows (heads of 64, H100). If rows see a prefix of
+// the keys, workgroups are of all lengths, and their number only has to fill the device.
+std::int64_t choose_consumers(const kernel_emitter& e, const attention_problem& p) {
+  // Limits of rows take registers that three consumers do not have where a driver links.
+  if (p.n.depth != 64 || p.limit) return 2;
+  const std::int64_t units = e.target.gpu.compute_units;
+  const auto workgroups = [&](std::int64_t consumers) {
+    return ceil_div(p.n.queries, consumers * wgmma_attention_tile::group_rows) * p.n.heads * p.n.batch;
+  };
+  if (p.ends_early()) return workgroups(2) >= 2 * units ? 3 : 2;
+  return ceil_div(workgroups(3), units) * 128 < ceil_div(workgroups(2), units) * 100 ? 3 : 2;
+}
+
 std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p,
                                                 const kernel_configuration& configuration) {
   const std::int64_t wanted = choose(configuration, "wgmma", -1);
   if (wanted == 0) return std::nullopt;
-  // With a producer, these block sizes need at most 168 registers per thread. Drivers that compile PTX to be linked do
-  // not move registers from the producer warpgroup to the consumers, and if registers spill, ptxas inserts a wait after
-  // every warpgroup instruction. If registers can be moved, 128 keys are 3 % faster at depth 128. Depth 256 needs more
-  // registers than 168.
-  wgmma_attention_tile tile{.depth = p.n.depth, .keys = p.n.depth == 64 ? 128 : p.n.depth == 128 ? 96 : 80};
-  tile.consumers = choose(configuration, "consumers", tile.consumers);
+  // With a producer, these block sizes need at most 168 registers per thread, or 128 with three consumers. Drivers that
+  // compile PTX to be linked do not move registers from the producer warpgroup to the consumers, and if registers
+  // spill, ptxas inserts a wait after every warpgroup instruction. If registers can be moved, 128 keys are 3 % faster
+  // at depth 128. Depth 256 needs more registers than 168.
+  wgmma_attention_tile tile{.depth = p.n.depth};
+  tile.consumers = choose(configuration, "consumers", choose_consumers(e, p));
+  tile.keys = p.n.depth == 64 ? (tile.consumers == 3 ? 80 : 128) : p.n.depth == 128 ? 96 : 80;
   tile.keys = choose(configuration, "keys", tile.keys);
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
     return std::nullopt;
