@@ -4,7 +4,8 @@
     bench/gpu/operator_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere
     bench/gpu/operator_kernels.py run FOLDER                                    # on the GPU
 
-CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], rotated_TYPE_HEADS_QUERIES_KEYS_DEPTH (rotary embedding of the queries), product_TYPE_M_K_N, convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
+CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], rotated_TYPE_HEADS_QUERIES_KEYS_DEPTH (rotary embedding of the queries), product_TYPE_M_K_N, int4_f16_M_K_N (weights of
+4 bits in groups of 128, beside PyTorch's f16 product), convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
 norm_TYPE_ROWS_WIDTH, softmax_TYPE_OUTER_AXIS_INNER. `run` fills outputs and scratch with NaN, compares with PyTorch in f64
 (f32 for attention of many keys), and times a CUDA graph of the launches of one run (a launch that only splits or packs
 weights counts once) beside a CUDA graph of PyTorch's operator, TF32 off; products take turns among sets of operands that
@@ -15,6 +16,9 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kernel_cases  # noqa: E402
+
+
+GROUP = 128  # weights of 4 bits that share a scale
 
 
 def parsed(text):
@@ -55,6 +59,12 @@ def build(path, text):
     elif kind == "product":
         inputs, out = {"x": (n[0], n[1]), "w": (n[1], n[2])}, (n[0], n[2])
         nodes = [h.make_node("MatMul", ["x", "w"], ["y"])]
+    elif kind == "int4":
+        inputs, out = {"x": (n[0], n[1])}, (n[0], n[2])
+        data = np.random.default_rng(1).integers(0, 256, n[1] * n[2] // 2, dtype=np.uint8)
+        constants.append(h.make_tensor("w", T.INT4, [n[1], n[2]], data.tobytes(), raw=True))
+        scales = constant("scales", np.random.default_rng(2).random((n[1] // GROUP, n[2])).astype(array))
+        nodes = [h.make_node("DequantizeLinear", ["w", scales], ["d"], axis=0, block_size=GROUP), h.make_node("MatMul", ["x", "d"], ["y"])]
     elif kind == "convolution":
         batch, channels, size = n
         inputs, out = {"x": (batch, size, size, channels)}, (batch, size, size, channels)
@@ -69,7 +79,7 @@ def build(path, text):
         nodes = [h.make_node("Softmax", ["x"], ["y"], axis=1)]
     infos = [h.make_tensor_value_info(k, tensor, list(d)) for k, d in inputs.items()]
     graph = h.make_graph(nodes, "operator", infos, [h.make_tensor_value_info("y", tensor, list(out))], constants)
-    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 21 if kind == "int4" else 17)], ir_version=10 if kind == "int4" else 8), path)
 
 
 def operator(name):
@@ -89,6 +99,8 @@ def operator(name):
             a, b = q.chunk(2, -1)
             return F.scaled_dot_product_attention(q * cos + torch.cat([-b, a], -1) * sin, k, v, scale=1.0)
         return rotated, 4 * heads * queries * keys * depth
+    if kind == "int4":
+        return lambda x, w: x @ w.T, 2 * n[0] * n[1] * n[2]
     if kind == "product":
         return lambda x, w: x @ w, 2 * n[0] * n[1] * n[2]
     if kind == "convolution":
@@ -120,9 +132,23 @@ def random_inputs(about, kind, n):
     tensors = []
     for i, shape in enumerate(about["inputs"]):
         dims = [int(d) for d in shape[shape.index("[") + 1:-1].split(",")]
+        if shape.startswith("i4["):
+            tensors.append(torch.randint(0, 256, (*dims[:-1], dims[-1] // 2), device="cuda", dtype=torch.uint8))
+            continue
         scale = (9 * n[1]) ** -0.5 if kind == "convolution" and i == 1 else 1
         tensors.append((torch.randn(dims, device="cuda") * scale).to(types[shape.split("[")[0]]))
     return tensors
+
+
+def for_torch(kind, tensors):
+    """The kernel's inputs as PyTorch's operator takes them: weights of 4 bits as f16."""
+    import torch
+    if kind != "int4":
+        return tensors
+    x, packed, scales = tensors
+    low, high = packed & 15, packed >> 4
+    numbers = torch.stack([low, high], -1).flatten(-2).to(torch.int8)
+    return [x, ((numbers - 16 * (numbers > 7)).to(x.dtype) * scales).flatten(1)]
 
 
 def run_case(path, text, peers):
@@ -137,7 +163,7 @@ def run_case(path, text, peers):
     torch.cuda.synchronize()
     peer, flops = operator(name)
     wide = torch.float64 if flops < 2e11 else torch.float32
-    expected = peer(*(t.to(wide) for t in tensors)).double()
+    expected = peer(*(t.to(wide) for t in for_torch(kind, tensors))).double()
     error = ((kernel.output.double() - expected).norm() / expected.norm()).item()
     first = kernel.output.clone()
 
@@ -148,7 +174,7 @@ def run_case(path, text, peers):
     # Weights of a product come from memory: rotate among so many sets that the cache holds none until its next turn.
     bytes_of_set = sum(t.nbytes for t in tensors)
     sets = [(tensors, kernel)]
-    while kind == "product" and bytes_of_set * len(sets) < 400e6 and len(sets) < 20:
+    while kind in ("product", "int4") and bytes_of_set * len(sets) < 400e6 and len(sets) < 20:
         more = random_inputs(kernel.about, kind, n)
         sets.append((more, kernel_cases.Kernel(path, more, kernel.module)))
         sets[-1][1].calls()()
@@ -159,12 +185,12 @@ def run_case(path, text, peers):
     torch.cuda.synchronize()
     good = error < (1e-5 if element == "f32" else 4e-3) and torch.equal(first, kernel.output)
     if name not in peers:
-        theirs, how = best_of_torch(kind, [lambda s=s: peer(*s) for s, _ in sets])
-        their_error = ((peer(*tensors).double() - expected).norm() / expected.norm()).item()
+        theirs, how = best_of_torch(kind, [lambda s=for_torch(kind, s): peer(*s) for s, _ in sets])
+        their_error = ((peer(*for_torch(kind, tensors)).double() - expected).norm() / expected.norm()).item()
         peers[name] = theirs, how, their_error
     theirs, how, their_error = peers[name]
     rate = f"{flops / ours / 1e9:.0f} TFLOP/s" if flops > 0 else f"{-flops / ours / 1e6:.0f} GB/s"
-    if kind == "product" and n[0] <= 64:
+    if kind in ("product", "int4") and n[0] <= 64:
         rate = f"{bytes_of_set / ours / 1e6:.0f} GB/s"
     print(f"{text:58} {'ok   ' if good else 'WRONG'} {error:.1e} ({their_error:.1e}) {1e3 * ours:9.1f} us {rate:>13} x{launches[0].count}  torch {1e3 * theirs:9.1f} us {how[:9]:9} ratio {theirs / ours:.2f}", flush=True)
     kernel.module.unload()

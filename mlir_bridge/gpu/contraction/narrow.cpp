@@ -80,15 +80,17 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   const std::int64_t ahead =
       plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
   // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
-  // reads at a time.
+  // reads at a time. If there is one for each unit only, it has all threads.
   const bool packed = shape.together > 1;
   const std::int64_t columns =
       packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
       : ahead ? 4
               : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
+  const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
+                        ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;
   shape.waves = choose(configuration, "narrow_waves",
-                       std::min<std::int64_t>((packed ? 256 : 512) / row.wave, floor_power(groups)));
+                       std::min<std::int64_t>((packed && !one_each ? 256 : 512) / row.wave, floor_power(groups)));
   // Every wave stores its sums to shared memory.
   const std::int64_t most_waves =
       std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));

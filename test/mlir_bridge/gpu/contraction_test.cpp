@@ -78,6 +78,22 @@ TEST(contraction, narrow_dots_load_only_rows_that_there_are) {
   EXPECT_EQ(copies(9), 4u * 6);
 }
 
+// With one workgroup for each compute unit, packed weights are read by all threads that it may have.
+TEST(contraction, packed_weights_of_few_columns_have_large_workgroups) {
+  const auto threads = [](std::int64_t n, std::int64_t k) {
+    module m("kernel");
+    const std::vector<dim> apart{n, k / 128, 128}, shared{n, k / 128, 1};
+    value scales = m.add(broadcast{apart}, {m.add_parameter("scale", {f16, shared})}),
+          weights = m.add(convert{f16}, {m.add_parameter("w", {i4, apart})});
+    value left = m.add_parameter("a", {f16, std::vector<dim>{1, k}}),
+          whole = m.add(reshape{{n, k}}, {m.add(elementwise{scalar_function::mul}, {weights, scales})});
+    m.set_outputs({m.add(dot{.transpose_b = true, .type = f16}, {left, whole})}, {"y"});
+    return finalized(m, "sm_90").launches.back().block;
+  };
+  EXPECT_EQ(threads(2048, 8192), 512);
+  EXPECT_EQ(threads(4096, 4096), 256);
+}
+
 TEST(contraction, convolutions_on_every_gpu) {
   for (element_type type : {f16, f32, i8}) {
     check_all_targets(
