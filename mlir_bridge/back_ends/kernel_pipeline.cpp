@@ -9,6 +9,7 @@
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "mlir_bridge/targets/function_attributes.hpp"
 
 namespace kiln::codegen {
 namespace {
@@ -58,6 +59,24 @@ struct join_stages : llvm::PassInfoMixin<join_stages> {
   }
 };
 
+// Unrolls short loops, except those of stages that say that they need it not (kernel_emitter::keep_loops). Finding out
+// about a loop costs more than unrolling it.
+class unroll_loops : public llvm::PassInfoMixin<unroll_loops> {
+ public:
+  unroll_loops() {
+    llvm::LoopPassManager loops;
+    loops.addPass(llvm::LoopFullUnrollPass(unrolling_level));
+    add_loops(passes_, std::move(loops), /*memory_ssa=*/false);
+  }
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
+    if (function.hasFnAttribute(written_loops)) return llvm::PreservedAnalyses::all();
+    return passes_.run(function, analyses);
+  }
+
+ private:
+  llvm::FunctionPassManager passes_;
+};
+
 }  // namespace
 
 llvm::ModulePassManager kernel_pipeline() {
@@ -68,9 +87,7 @@ llvm::ModulePassManager kernel_pipeline() {
   hoist.addPass(llvm::LoopRotatePass());
   hoist.addPass(llvm::LICMPass(llvm::LICMOptions()));
   add_loops(function, std::move(hoist), /*memory_ssa=*/true);
-  llvm::LoopPassManager unroll;
-  unroll.addPass(llvm::LoopFullUnrollPass(unrolling_level));
-  add_loops(function, std::move(unroll), /*memory_ssa=*/false);
+  function.addPass(unroll_loops());
   add_combining(function);
   llvm::LoopPassManager again;
   again.addPass(llvm::LICMPass(llvm::LICMOptions()));

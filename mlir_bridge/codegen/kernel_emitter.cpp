@@ -7,6 +7,7 @@
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/targets/function_attributes.hpp"
 
 namespace kiln::codegen {
 
@@ -199,6 +200,8 @@ void kernel_emitter::begin_stage(const std::string& name, const dim& grid, bool 
   code.builder.setInsertionPointToEnd(target_module_.getBody());
   code.on.open_stage(*this);
 }
+
+void kernel_emitter::keep_loops() { function_->setAttr("passthrough", code.builder.getStrArrayAttr({written_loops})); }
 
 bool kernel_emitter::try_out(const std::function<bool()>& body) {
   begin_stage("trial", 1);

@@ -110,6 +110,8 @@ class kernel_emitter {
   // end()).
   void begin_stage(const std::string& name, const dim& grid, bool prepare = false);
   void end_stage();
+  // Says that the loops of the open stage are written as they should run: no CPU pass unrolls them.
+  void keep_loops();
   // Says that the last stage copies an input to an output (launch::copies).
   void last_stage_copies(std::uint32_t input, std::uint32_t output) { launches_.back().copies = {input, output}; }
   // Emits code in a temporary stage that is discarded, and returns the result of `body`. No stage may be open.

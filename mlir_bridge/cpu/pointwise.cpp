@@ -95,6 +95,7 @@ class pointwise_stage {
   }
 
   void emit_element(const values& at, Value i, std::int64_t lanes, segment range, std::int64_t multiple) {
+    e_.keep_loops();
     std::vector<axis_index> of_runs;
     for (std::size_t run = 0; run + 1 < sizes_.size(); ++run)
       of_runs.push_back({at[run], 0, {}, 0, known_bound(sizes_[run]), 1});

@@ -79,6 +79,7 @@ class contraction_emitter {
     std::int64_t items = 1;
     for (std::int64_t n : grid) items *= n;
     e.begin_stage("contraction", items);
+    if (is_long_sum()) e.keep_loops();
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
     right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps, c.bytes};
     for (const column_segment& segment : c.segments)
@@ -120,6 +121,14 @@ class contraction_emitter {
   }
 
  private:
+  // A loop of many steps gains nothing from being unrolled. Loops of few steps and loops over taps do.
+  bool is_long_sum() const {
+    constexpr std::int64_t least_steps = 64;
+    return c.steps >= least_steps && std::ranges::all_of(c.axes, [](const contraction_axis& axis) {
+             return std::ranges::all_of(axis.phases, [](const axis_phase& phase) { return phase.taps == 1; });
+           });
+  }
+
   // Returns a field of the current phase of an axis.
   Value of_phase(std::size_t axis, std::int64_t axis_phase::* field) {
     const auto& phases = c.axes[axis].phases;

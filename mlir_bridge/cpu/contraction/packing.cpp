@@ -34,6 +34,7 @@ void emit_packing(kernel_emitter& e, contraction& c, std::int64_t taps, const ti
   e.parallel(
       "pack", {c.groups, panels, taps, c.steps}, width,
       [&](std::span<const Value> at) {
+        e.keep_loops();
         code_builder& code = e.code;
         Value destination = e.pointer(c.right);
         Value offset = code.mul(code.linearize(at, std::vector<std::int64_t>{c.groups, panels, taps, c.steps}), width);

@@ -90,11 +90,15 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
     Value vectors = code.constant(shape_.vectors);
     if (place.last_columns)
       vectors = code.select(place.in_last_panel, code.constant(place.last_columns / shape_.lanes), vectors);
-    code.loop(code.constant(0), vectors, 1, [&](Value v) {
+    auto store_vector = [&](Value v) {
       values at = where;
       at.back() = code.add(place.column, code.mul(v, shape_.lanes));
       store(code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
-    });
+    };
+    // Polynomials of several vectors run side by side.
+    if (light_ || place.last_columns) code.loop(code.constant(0), vectors, 1, store_vector);
+    else
+      for (std::int64_t v = 0; v < shape_.vectors; ++v) store_vector(code.constant(v));
     // Stores the columns of a partly filled last panel with ever shorter vectors.
     if (place.last_columns % shape_.lanes)
       code.when(place.in_last_panel, [&] {

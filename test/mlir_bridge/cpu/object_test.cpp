@@ -92,5 +92,28 @@ TEST(object, trace_tells_every_phase) {
   EXPECT_GT(trace.optimize_ms + trace.codegen_ms, 0);
 }
 
+// Pointwise kernels and long sums keep their loops, which saves compile time. Windows are unrolled.
+TEST(object, loops_are_unrolled_where_that_pays) {
+  const auto count = [](const std::string& what, const module& m) {
+    finalize_trace trace;
+    trace.want_texts = true;
+    loaded_kernel kernel(m, best_target(), {}, &trace);
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = trace.llvm_ir.find(what, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("store <", *fusion({f32({64, 96}), f32({64, 32})},
+                                     [](module& m, in p) {
+                                       return std::vector<value>{
+                                           m.add(elementwise{scalar_function::relu}, {m.add(concat{1}, {p[0], p[1]})})};
+                                     })),
+            2u);
+  // Three lines of a window are three copies of the loads.
+  convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 16, tensor_layout::channels_last};
+  EXPECT_GE(count("load <", *fusion({f32({1, 12, 12, 16}), f32({3, 3, 1, 16})},
+                                    [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; })),
+            9u * 3);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -109,6 +109,7 @@ class winograd_emitter {
     e.parallel(
         "weights", {panels, n.channels}, factors * columns,
         [&](std::span<const Value> at) {
+          e.keep_loops();
           Value to = e.pointer(weights);
           code.loop(0, columns, tile.lanes, [&](Value within) {
             Value column = code.add(code.mul(at[0], columns), within);
