@@ -7,6 +7,7 @@
 
 #include "aot/kernels/kernel_order.hpp"
 #include "aot/kernels/traits.hpp"
+#include "aot/kernels/value_sources.hpp"
 #include "aot/passes/facts.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/reshape_groups.hpp"
@@ -166,27 +167,6 @@ class partitioner {
     }
   }
 
-  static bool is_quantization(const instruction& at) {
-    const auto* c = at.op().get_if<convert>();
-    return c && (c->type == element_type::i8 || c->type == element_type::u8) && is_float(at.inputs()[0]);
-  }
-
-  // Returns the 8-bit tensor from which DequantizeLinear (a conversion to float and arithmetic with constants) computes
-  // the result of `at`. Returns null if there is none.
-  static value quantized_source(const instruction& at) {
-    const operation& op = at.op();
-    if (at.outputs().size() != 1 || !is_float(at.outputs()[0].type)) return {};
-    if (op.is<convert>()) {
-      value v = at.inputs()[0];
-      if (is_float(v)) return quantized_source(*v.producer);
-      return v.type().type == element_type::i8 || v.type().type == element_type::u8 ? v : value{};
-    }
-    const auto* e = op.get_if<elementwise>();
-    const bool affine = e && (e->function == scalar_function::add || e->function == scalar_function::sub ||
-                              e->function == scalar_function::mul);
-    return affine && is_constant_like(at.inputs()[1]) ? quantized_source(*at.inputs()[0].producer) : value{};
-  }
-
   // Returns true if the readers of a dequantized tensor should dequantize it themselves, because the 8-bit tensor takes
   // less memory. Returns false if the readers are in the same kernel as the dequantization, or need the float tensor in
   // memory.
@@ -203,15 +183,6 @@ class partitioner {
         int operations = 32;
         return younger && number(younger) > number(source) && !comes_of(younger, source, operations);
       });
-    });
-  }
-
-  // Returns true if v is computed from `source` element by element in a few operations, as x * sigmoid(x) is.
-  static bool comes_of(value v, value source, int& operations) {
-    if (v == source) return true;
-    if (operations-- <= 0 || !keeps_indices(v.producer->op())) return false;
-    return std::ranges::any_of(v.producer->inputs(), [&](value input) {
-      return !is_constant_like(input) && comes_of(input, source, operations);
     });
   }
 
@@ -278,19 +249,6 @@ class partitioner {
     readings.clear();
     for (const auto& [key, count] : merged)
       readings.push_back({std::get<0>(key), std::get<1>(key), count, std::get<2>(key)});
-  }
-
-  // Returns true if the value is an irregular read, or is computed from one element by element: then one kernel writes
-  // the result.
-  static bool reads_irregularly(const instruction& at) {
-    if (is_irregular(at.op())) return true;
-    return keeps_indices(at.op()) && std::ranges::any_of(at.inputs(), [](value input) {
-             const instruction* from = input.producer;
-             while (from->op().is<convert>() || from->op().is<reshape>()) from = from->inputs()[0].producer;
-             if (is_irregular(from->op())) return true;
-             return keeps_indices(from->op()) &&
-                    std::ranges::any_of(from->inputs(), [](value v) { return is_irregular(v.producer->op()); });
-           });
   }
 
   bool worth_inlining(const node& at) {
@@ -426,16 +384,6 @@ class partitioner {
         of(v).in_memory = true;
       }
     }
-  }
-
-  // Returns the value of which v is a part, if the elements of its innermost axis are contiguous.
-  static std::optional<value> viewed(value v) {
-    while (v.producer->op().is<reshape>() && only_unit_dims_change(v.producer->inputs()[0].type().dims, v.type().dims))
-      v = v.producer->inputs()[0];
-    const auto* s = v.producer->op().get_if<slice>();
-    if (!s || s->steps.back() != 1) return std::nullopt;
-    const value whole = v.producer->inputs()[0];
-    return role_of(whole.producer->op()) != kernel_role::structure ? std::optional(whole) : std::nullopt;
   }
 
   // Lets the readers of a prefix mask compute it from its limits, which are in memory.
