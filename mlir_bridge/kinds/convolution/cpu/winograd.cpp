@@ -76,6 +76,7 @@ class winograd_emitter {
     const buffer patches = e.add_scratch(type, {items, factors, image_pitch}),
                  products = e.add_scratch(type, {items, factors, product_pitch});
     e.begin_stage("winograd", items);
+    e.keep_loops();
     pixel_pointer = e.pointer(image.memory), weight_pointer = e.pointer(weights);
     patch_pointer = e.pointer(patches), product_pointer = e.pointer(products);
     const bool light = epilogue_cost(e) <= light_epilogue;
