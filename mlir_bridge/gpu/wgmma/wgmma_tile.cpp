@@ -52,7 +52,7 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
 }
 
-// Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 111 kernels of 8 to 32 rows on an H100, with a
+// Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 96 kernels of 8 to 32 rows on an H100, with a
 // mean error of 3 % (bench/README.md, "Products of few rows"). Matrix and products overlap, and a part of k costs more
 // than elsewhere beside so short a product.
 double few_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
