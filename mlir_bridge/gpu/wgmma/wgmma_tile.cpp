@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 #include <vector>
 
 namespace kiln::gpu {
@@ -83,8 +84,20 @@ double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& ta
 struct tile_row {
   std::int64_t m, n, consumers;
 };
-constexpr auto tile_rows = std::to_array<tile_row>(
-    {{128, 256, 2}, {256, 128, 2}, {128, 128, 2}, {128, 64, 2}, {64, 256, 1}, {64, 128, 1}, {64, 64, 1}});
+// Three consumers have 128 registers each.
+constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2},
+                                                    {256, 128, 2},
+                                                    {192, 128, 3},
+                                                    {128, 128, 2},
+                                                    {192, 64, 3},
+                                                    {128, 64, 2},
+                                                    {64, 256, 1},
+                                                    {64, 128, 1},
+                                                    {64, 64, 1}});
+// Measured for 16-bit elements only.
+bool applies(const tile_row& row, const wgmma_size& size) {
+  return row.consumers < 3 || (size.parts == 1 && size.element_bytes == 2);
+}
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
@@ -131,7 +144,8 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 
 std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target) {
   std::vector<wgmma_tile> result;
-  for (const tile_row& row : tile_rows)
+  auto rows = tile_rows | std::views::filter([&](const tile_row& row) { return applies(row, size); });
+  for (const tile_row& row : rows)
     for (const auto& cluster : clusters) {
       wgmma_tile tile{.m = row.m,
                       .n = row.n,
@@ -144,7 +158,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
       if (legal(tile, size, target)) result.push_back(tile);
     }
-  for (const tile_row& row : tile_rows)
+  for (const tile_row& row : rows)
     for (std::int64_t splits : {2, 4, 8}) {
       wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .splits = splits, .parts = size.parts};
       fill_stages(tile, size, target);

@@ -24,7 +24,7 @@ std::int64_t split_bytes(const attention_problem& p, const lane_layout& lanes, s
 // prefix of the keys, workgroups are of all lengths, and what counts is the longest one.
 std::int64_t parts_of_whole_rounds(const kernel_emitter& e, const attention_problem& p,
                                    const matrix_attention_shape& shape, std::int64_t workgroups) {
-  constexpr std::int64_t most_parts = 4, ends = 2, join = 2;
+  constexpr std::int64_t most_parts = 64, ends = 2, join = 2;
   const std::int64_t blocks = ceil_div(p.n.keys, shape.keys), units = e.target.gpu.compute_units;
   const auto cost = [&](std::int64_t parts) {
     const std::int64_t longest = ceil_div(blocks, parts), joins = parts > 1 ? join : 0;
@@ -32,7 +32,7 @@ std::int64_t parts_of_whole_rounds(const kernel_emitter& e, const attention_prob
     return ceil_div(workgroups * parts, units) * (longest + ends) + joins;
   };
   std::int64_t best = 1;
-  for (std::int64_t parts = 2; parts <= std::min(most_parts, blocks); ++parts)
+  for (std::int64_t parts = 2; parts <= std::min(most_parts, blocks / 2); ++parts)
     if (cost(parts) < cost(best)) best = parts;
   return best;
 }
@@ -90,9 +90,8 @@ std::optional<matrix_attention_shape> choose_matrix_shape(const kernel_emitter& 
     return key_value_blocks::shared_bytes(p, lanes, keys) +
            shape.waves * e.target.gpu.wave * (whole ? chunks / f32_parts * 2 : chunks) * chunk_bytes;
   };
-  // More rows share what it takes to copy f32 keys and values, as long as most compute units have work.
-  const std::int64_t large_workgroups = ceil_div(p.rows, 8 * lanes.row_tile) * p.n.key_heads * p.n.batch;
-  if (few_registers && f32 && !p.is_open() && 2 * large_workgroups >= e.target.gpu.compute_units) {
+  // More rows share what it takes to copy f32 keys and values.
+  if (few_registers && f32 && !p.is_open() && p.rows > 8 * lanes.row_tile) {
     shape.waves = 8;
     if (bytes_of(64, true) <= e.target.gpu.lds_bytes) shape.keys = 64;
   }
@@ -115,7 +114,7 @@ std::optional<matrix_attention_shape> choose_matrix_shape(const kernel_emitter& 
                       choose(configuration, "split_first", tiles >= 2 ? 1 : 0) == 1;
   shape.together = std::clamp<std::int64_t>(choose(configuration, "together", few_registers && f32 ? 8 : 4), 1, 8);
   if (!p.is_open()) shape.key_parts = split_keys::worthwhile(e, configuration, p, workgroups, shape.keys);
-  if (shape.split_first && shape.waves == 8 && shape.key_parts == 1 && !configuration.contains("key_parts"))
+  if (shape.split_first && shape.waves == 8 && !configuration.contains("key_parts"))
     shape.key_parts = parts_of_whole_rounds(e, p, shape, workgroups);
   return shape;
 }
