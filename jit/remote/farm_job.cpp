@@ -35,11 +35,11 @@ std::string word(const nlohmann::ordered_json& value, const char* what) {
 }
 
 farm_input read_input(const nlohmann::ordered_json& i) {
-  farm_input input{
-      word(i.at("name"), "input's name"), {}, i.at("bytes").get<std::uint64_t>(), word(i.at("path"), "input's path")};
+  farm_input input{word(i.at("name"), "input's name"), {}, 0, word(i.at("path"), "input's path")};
   auto digits = word(i.at("hash"), "input's hash");
   if (!stays_inside(input.name)) refuse("with an input whose name is not a file name inside its folder");
   if (!i.at("bytes").is_number_unsigned()) refuse(fmt::format("whose input '{}' has no size", input.name));
+  input.bytes = i.at("bytes").get<std::uint64_t>();
   try {
     input.hash = content_hash::from_hex(digits);
   } catch (const error&) {
