@@ -79,9 +79,9 @@ class window_stage {
   values output_;
 };
 
-// Returns the channels per vector: "lanes" of the configuration or `most`, reduced to a power of two that divides
-// `extent`.
-std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent);
+// Returns the channels per vector: "lanes" of the configuration, or `most` (fewer where a workgroup has whole pixels),
+// reduced to a power of two that divides `extent`.
+std::int64_t window_lanes(const kernel_emitter& e, std::int64_t most, std::int64_t extent, bool whole_pixels = false);
 // Returns the tuning space of a window stage with at most `most` lanes, which divide `extent`.
 std::vector<candidate> window_space(kernel_emitter& e, value image, const window_stage::geometry& shape,
                                     std::int64_t most, std::int64_t extent, bool whole_pixels = false);

@@ -48,7 +48,8 @@ window_stage stage_of(kernel_emitter& e, const instruction& window, bool whole_p
   if (!e.in_memory(weights)) e.materialize(weights);
   const std::int64_t channels = kernel_emitter::sizes(image).back().value(),
                      results_each = window.outputs()[0].dims.back().value(), multiplier = results_each / channels,
-                     lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? results_each : multiplier);
+                     lanes = window_lanes(e, most_lanes(image, weights), multiplier == 1 ? results_each : multiplier,
+                                          whole_pixels);
   return {e,
           image,
           e.anchor_result(),
