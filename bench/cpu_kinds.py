@@ -2,7 +2,7 @@
 """Kinds of networks beside onnxruntime and OpenVINO on the CPU, interleaved, with one and with two threads.
 
     bench/cpu_kinds.py export FOLDER [--only NAME ...]
-    bench/cpu_kinds.py run KILN FOLDER [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T]
+    bench/cpu_kinds.py run KILN FOLDER_OF_MODELS [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T]
                        [--json FILE]
 
 `export` writes one network of each kind with random weights (needs torch and timm). `run` compares the outputs of all
@@ -71,7 +71,7 @@ def onnxruntime_peer(path, threads):
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda image: session.run(None, {session.get_inputs()[0].name: image})[0]
+    return lambda feeds: session.run(None, feeds)[0]
 
 
 def openvino_peer(path, threads):
@@ -80,49 +80,61 @@ def openvino_peer(path, threads):
     compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
                                                      "INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
-    return lambda image: request.infer([image], share_inputs=True, share_outputs=True)[0]
+    return lambda feeds: request.infer(feeds, share_inputs=True, share_outputs=True)[0]
 
 
 PEERS = {"onnxruntime": onnxruntime_peer, "openvino": openvino_peer}
 
 
-def median_ms(run, image, count):
+def median_ms(run, feeds, count):
     times = []
     for i in range(count + 2):
         began = time.perf_counter()
-        run(image)
+        run(feeds)
         if i >= 2:
             times.append((time.perf_counter() - began) * 1e3)
     return float(np.median(times))
 
 
-def image_of(path):
+def feeds_of(path):
+    """Name of each input → random values: normal ones, or integers from 0 to 7. Open dimensions are 1."""
     import onnx
 
-    dims = onnx.load(path, load_external_data=False).graph.input[0].type.tensor_type.shape.dim
-    return np.random.default_rng(7).standard_normal([d.dim_value or 1 for d in dims]).astype(np.float32)
+    model = onnx.load(path, load_external_data=False).graph
+    weights = {w.name for w in model.initializer}
+    random, feeds = np.random.default_rng(7), {}
+    for i in model.input:
+        if i.name in weights:
+            continue
+        kind = onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        dims = [d.dim_value or 1 for d in i.type.tensor_type.shape.dim]
+        values = random.standard_normal(dims) if np.issubdtype(kind, np.floating) else random.integers(0, 8, dims)
+        feeds[i.name] = values.astype(kind)
+    return feeds
 
 
 def measure(o, path, threads, folder):
     """Name of the runner → best median in ms. Raises if an output differs from a peer's."""
-    image = image_of(path)
+    feeds = feeds_of(path)
     peers = {name: make(path, threads) for name, make in PEERS.items() if name in o.peers}
-    np.save(f"{folder}/image.npy", image)
+    for k, (name, values) in enumerate(feeds.items()):
+        np.save(f"{folder}/{k}.npy", values)
     target = ["--target", o.target] if o.target else []
     run = [f"{folder}/m.kiln", "--cache", f"{folder}/cache", "--threads", threads, *target]
-    run += ["--input", f"image={folder}/image.npy"]
-    kiln_json(o.kiln, "run", *run, "--output-dir", f"{folder}/out")
-    got = np.load(glob.glob(f"{folder}/out/*.npy")[0])
+    for k, name in enumerate(feeds):
+        run += ["--input", f"{name}={folder}/{k}.npy"]
+    first = kiln_json(o.kiln, "run", *run, "--output-dir", f"{folder}/out")["outputs"][0]["name"]
+    got = np.load(f"{folder}/out/{first}.npy").astype(np.float32)
     for name, peer in peers.items():
-        want = peer(image)
+        want = peer(feeds)
         error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
-        if not error <= 1e-3:
+        if not error <= (1e-3 if want.dtype == np.float32 else 2e-2):
             raise RuntimeError(f"{os.path.basename(path)}: differs from {name} by {error:.2e}")
     times = {name: [] for name in ("kiln", *peers)}
     for _ in range(o.rounds):
         times["kiln"].append(kiln_json(o.kiln, "perf", *run, "-n", o.n)["p50_ms"])
         for name, peer in peers.items():
-            times[name].append(median_ms(peer, image, o.n))
+            times[name].append(median_ms(peer, feeds, o.n))
     return {name: min(t) for name, t in times.items()}
 
 
