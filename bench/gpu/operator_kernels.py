@@ -4,11 +4,12 @@
     bench/gpu/operator_kernels.py make KILN FOLDER CASE[:NAME=VALUE,...] ...    # anywhere
     bench/gpu/operator_kernels.py run FOLDER                                    # on the GPU
 
-CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], rotated_TYPE_HEADS_QUERIES_KEYS_DEPTH (rotary embedding of the queries), product_TYPE_M_K_N, int4_f16_M_K_N (weights of
-4 bits in groups of 128, beside PyTorch's f16 product), convolution_TYPE_BATCH_CHANNELS_SIZE (3x3),
-norm_TYPE_ROWS_WIDTH, softmax_TYPE_OUTER_AXIS_INNER. `run` fills outputs and scratch with NaN, compares with PyTorch in f64
-(f32 for attention of many keys), and times a CUDA graph of the launches of one run (a launch that only splits or packs
-weights counts once) beside a CUDA graph of PyTorch's operator, TF32 off; products take turns among sets of operands that
+CASE: attention_TYPE_HEADS_QUERIES_KEYS_DEPTH[_causal], rotated_TYPE_HEADS_QUERIES_KEYS_DEPTH (rotary embedding of the
+queries), product_TYPE_M_K_N, int4_f16_M_K_N (weights of 4 bits in groups of 128, beside PyTorch's f16 product),
+convolution_TYPE_BATCH_CHANNELS_SIZE (3x3), norm_TYPE_ROWS_WIDTH, softmax_TYPE_OUTER_AXIS_INNER. `run` fills outputs and
+scratch with NaN, compares with PyTorch in f64 (f32 for attention of many keys), and times a CUDA graph of the launches
+of one run (a launch that only splits or packs weights counts once) beside a CUDA graph of PyTorch's operator, TF32 off;
+products take turns among sets of operands that
 fill more than the cache. Exit code 1 where one is wrong.
 """
 import os
@@ -79,7 +80,8 @@ def build(path, text):
         nodes = [h.make_node("Softmax", ["x"], ["y"], axis=1)]
     infos = [h.make_tensor_value_info(k, tensor, list(d)) for k, d in inputs.items()]
     graph = h.make_graph(nodes, "operator", infos, [h.make_tensor_value_info("y", tensor, list(out))], constants)
-    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 21 if kind == "int4" else 17)], ir_version=10 if kind == "int4" else 8), path)
+    opset, ir = (21, 10) if kind == "int4" else (17, 8)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=ir), path)
 
 
 def operator(name):

@@ -16,7 +16,8 @@ library=$(find "$folder/moved" -name 'libkiln_runtime.so.0')
 if readelf -d "$library" | grep -E 'NEEDED.*(LLVM|MLIR|clang)'; then
   echo "the runtime needs a compiler" && exit 1
 fi
-"$cmake" -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/moved" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$compiler" -DCMAKE_EXE_LINKER_FLAGS="$flags" >/dev/null
+"$cmake" -S "$consumer" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/moved" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$compiler" \
+  -DCMAKE_EXE_LINKER_FLAGS="$flags" >/dev/null
 "$cmake" --build "$folder/build" >/dev/null
 "$folder/build/consumer"
 if command -v pkg-config >/dev/null; then

@@ -9,11 +9,13 @@ from kiln_case import KilnCase, main, tensor
 
 
 class Refit(KilnCase):
-    def model(self, name, seed, width=32, nodes=()):
+    def model(self, name, seed, width=32):
         """x[N, 64] -> MatMul, Add, Relu and MatMul with random weights."""
         random = np.random.default_rng(seed)
-        weights = [numpy_helper.from_array(random.normal(size=size).astype(np.float32), label) for label, size in (("a", (64, width)), ("b", (width,)), ("c", (width, 8)))]
-        made = [helper.make_node("MatMul", ["x", "a"], ["t"]), helper.make_node("Add", ["t", "b"], ["u"]), helper.make_node("Relu", ["u"], ["v"]), *nodes, helper.make_node("MatMul", ["v", "c"], ["y"])]
+        sizes = {"a": (64, width), "b": (width,), "c": (width, 8)}
+        weights = [numpy_helper.from_array(random.normal(size=size).astype(np.float32), label) for label, size in sizes.items()]
+        steps = [("MatMul", ["x", "a"], "t"), ("Add", ["t", "b"], "u"), ("Relu", ["u"], "v"), ("MatMul", ["v", "c"], "y")]
+        made = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in steps]
         return self.save(name, made, [tensor("x", ["N", 64])], [tensor("y", ["N", 8])], weights)
 
     def plan(self, model, *options):
@@ -60,7 +62,8 @@ class Refit(KilnCase):
         self.assertIn("another model", self.kiln("refit", plan, "--weights", other, "-o", self.path("full.kiln"), code=1).stderr)
         self.assertFalse(os.path.exists(self.path("full.kiln")))
         self.kiln("compile", other, "-o", self.path("whole.kiln"))
-        self.assertIn("has weights already", self.kiln("refit", self.path("whole.kiln"), "--weights", other, "-o", self.path("full.kiln"), code=2).stderr)
+        done = self.kiln("refit", self.path("whole.kiln"), "--weights", other, "-o", self.path("full.kiln"), code=2)
+        self.assertIn("has weights already", done.stderr)
 
 
 if __name__ == "__main__":
