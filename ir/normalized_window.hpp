@@ -34,7 +34,7 @@ inline bool is_normalizable_window(const instruction& at) {
     return false;
   const element_type type = at.outputs()[0].type;
   const std::int64_t in = at.inputs()[0].type().dims.back().value(), out = at.outputs()[0].dims.back().value();
-  // Multiples of 8 channels fill vectors on every target.
+  // Generators compute 8 channels or fewer at a time, so a multiple of 8 leaves no rest.
   constexpr std::int64_t vector = 8;
   return (type == element_type::f32 || type == element_type::f16 || type == element_type::bf16) && in == c->groups &&
          out == in && out % vector == 0 && out <= most_normalized_channels && at.outputs()[0].element_count() > 0;

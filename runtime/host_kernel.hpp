@@ -1,5 +1,5 @@
-// A kernel in the memory of this process, with the ABI of ir/native_kernel.hpp. `buffers` holds a pointer for each
-// argument of the launch; the call computes the workgroups from `begin` to `end`. Any thread may call it.
+// A CPU kernel that is loaded into this process. A call computes the workgroups from `begin` up to, not including,
+// `end`; `buffers` has one pointer for each argument of the launch (ir/native_kernel.hpp). Any thread may call it.
 #pragma once
 
 #include <cstdint>

@@ -37,8 +37,9 @@ int refit(const options& o, const output_options& output) {
   if (const std::string different = structural_difference(plan, compiled.result); !different.empty())
     throw error(error_kind::mismatch, fmt::format("{}: it is another model than that of {}: {}; compile it anew",
                                                   o.weights, o.plan, different));
-  write_compiled(compiled, o.output, o.unsigned_kernels, read_extras(o.plan));
-  const std::size_t objects = read_extras(o.plan).objects.size();
+  container_extras extras = read_extras(o.plan);
+  const std::size_t objects = extras.objects.size();
+  write_compiled(compiled, o.output, o.unsigned_kernels, std::move(extras));
   const model_summary summary = summarize(compiled.result);
   nlohmann::ordered_json document{{"plan", o.plan},
                                   {"weights", o.weights},

@@ -1,5 +1,5 @@
-// Programs without their weights: what `kiln compile --strip-weights` writes. Their kernels, shapes and structure are
-// those of the whole program; every constant is zero. Pure; any thread.
+// Programs without their weights, as `kiln compile --strip-weights` writes them: the same kernels, shapes and
+// structure, but every constant is zero. Pure; any thread.
 #pragma once
 
 #include <filesystem>

@@ -59,8 +59,8 @@ struct join_stages : llvm::PassInfoMixin<join_stages> {
   }
 };
 
-// Unrolls short loops, except those of stages that say that they need it not (kernel_emitter::keep_loops). Finding out
-// about a loop costs more than unrolling it.
+// Unrolls short loops, except in stages that keep their loops (kernel_emitter::keep_loops). For those, even finding out
+// how long each loop is would cost compile time for nothing.
 class unroll_loops : public llvm::PassInfoMixin<unroll_loops> {
  public:
   unroll_loops() {

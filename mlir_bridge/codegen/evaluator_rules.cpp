@@ -380,13 +380,12 @@ axis_index evaluator_rules::padded(const axis_index& index, const pad& op, std::
 Value evaluator_rules::rule(const pad& op) {
   const auto& extents = operand_dims();
   bool fills = op.mode == pad_mode::constant_;
-  // An infinity is no integer.
-  std::int64_t whole = operand().type().type == element_type::boolean ? op.fill != 0
-                       : is_float(operand().type().type)              ? 0
-                                                                      : static_cast<std::int64_t>(op.fill);
-  mlir::Type type = code.type(operand().type().type, lanes);
-  Value fill =
-      fills ? (is_float(operand().type().type) ? code.number(type, op.fill) : code.integer(type, whole)) : Value();
+  const element_type element = operand().type().type;
+  mlir::Type type = code.type(element, lanes);
+  Value fill;
+  if (fills && is_float(element)) fill = code.number(type, op.fill);
+  else if (fills)
+    fill = code.integer(type, element == element_type::boolean ? op.fill != 0 : static_cast<std::int64_t>(op.fill));
   position source;
   // Conditions for all lanes together, and for each lane.
   Value all_inside, lane_inside;

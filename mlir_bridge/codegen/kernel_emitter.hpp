@@ -110,7 +110,7 @@ class kernel_emitter {
   // end()).
   void begin_stage(const std::string& name, const dim& grid, bool prepare = false);
   void end_stage();
-  // Says that the loops of the open stage are written as they should run: no CPU pass unrolls them.
+  // Keeps the CPU pipeline from unrolling the loops of the open stage.
   void keep_loops();
   // Says that the last stage copies an input to an output (launch::copies).
   void last_stage_copies(std::uint32_t input, std::uint32_t output) { launches_.back().copies = {input, output}; }

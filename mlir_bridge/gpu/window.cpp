@@ -184,7 +184,7 @@ values window_stage::total(values of_channels) {
   };
   for (Value& v : of_channels) {
     if (active_) v = code_.select(active_, v, code_.number(v.getType(), 0));
-    // The lanes pairwise.
+    // Add the lanes of a vector in pairs, until one is left.
     for (std::int64_t n = lanes_; n > 1; n /= 2) {
       values low, high;
       for (std::int64_t i = 0; i < n / 2; ++i)

@@ -68,7 +68,7 @@ class window_stage {
   code_builder& code_;
   geometry shape_;
   std::vector<dim> in_, out_;  // with batch and channels
-  // `vectors_` of channels has a pixel, and so many threads, or more with whole pixels.
+  // A pixel has `vectors_` vectors of channels. `team_` threads compute it: as many, or more with whole pixels.
   std::int64_t lanes_, pixels_ = 1, threads_ = 64, vectors_ = 1, team_ = 1;
   dim items_ = 0;
   bool written_out_ = true;

@@ -95,7 +95,8 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
       at.back() = code.add(place.column, code.mul(v, shape_.lanes));
       store(code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
     };
-    // Polynomials of several vectors run side by side.
+    // An expensive epilogue (GELU, SiLU) is written out for each vector: a processor overlaps independent polynomials,
+    // but not the steps of one.
     if (light_ || place.last_columns) code.loop(code.constant(0), vectors, 1, store_vector);
     else
       for (std::int64_t v = 0; v < shape_.vectors; ++v) store_vector(code.constant(v));

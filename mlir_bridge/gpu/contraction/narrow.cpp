@@ -55,7 +55,7 @@ narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& c
   if (shape.unit) {
     shape.rows = shape.unit->m;
     shape.row_parts = shape.unit->a.parts;
-    // A single row was not faster so.
+    // For a single row this was measured to be no faster.
     if (shape.unit->a.part_rows > 0 && problem.m.value() > 1)
       shape.row_parts = std::min(shape.row_parts, ceil_div(problem.m.value(), shape.unit->a.part_rows));
     shape.columns_of_tile = shape.unit->n;

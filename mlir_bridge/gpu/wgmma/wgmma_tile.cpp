@@ -101,7 +101,9 @@ bool applies(const tile_row& row, const wgmma_size& size) {
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  // What the instructions read beyond those rows lies within the stage.
+  // A copy brings the rows that A has, rounded up to 8. The instructions always read tile.m rows: what follows in
+  // shared memory is then the tile of B, whose sums with it nobody stores. So both tiles together must have that many
+  // rows.
   const std::int64_t rows = ceil_div(size.m, 8) * 8;
   const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
                    rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1;

@@ -87,8 +87,8 @@ class depthwise_emitter {
     e.end_stage();
   }
 
-  // Normalizes the convolution's channels, and stores the anchor's result, which is normalized. An item computes all
-  // channels of some pixels of a line on the stack.
+  // The same, but the anchor normalizes the channels. An item first computes all channels of some pixels of a line into
+  // memory on the stack, then normalizes each pixel and stores it.
   void emit_normalized() {
     const std::int64_t line = axes.back().outputs(), parts = (line * features + most_kept - 1) / most_kept;
     std::int64_t part = (line + parts - 1) / parts;

@@ -64,7 +64,8 @@ void kept_pixels::normalize(Value first, values pixel) {
               });
 }
 
-// Returns the sum over the channels kept at `row`; `add` adds a vector of them to a sum.
+// Sums over the channels of the pixel whose channels begin at `row` of the memory. `add` takes the sum so far and the
+// next vector of channels.
 Value kept_pixels::sum_of(Value row, const std::function<Value(Value sum, Value x)>& add) {
   Value total;
   for (const column_segment& segment : segments_) {
