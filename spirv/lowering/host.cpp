@@ -8,7 +8,6 @@
 
 #include "ir/error.hpp"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/ReplaceConstant.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -19,7 +18,10 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "spirv/lowering/indices.hpp"
+#include "spirv/lowering/lane_exchange.hpp"
+#include "spirv/lowering/loops.hpp"
 #include "spirv/lowering/lowering.hpp"
+#include "spirv/lowering/scheduler.hpp"
 #include "spirv/lowering/work_items.hpp"
 #include "spirv/reader/reader.hpp"
 
@@ -30,73 +32,10 @@ using llvm::BasicBlock;
 using llvm::CallInst;
 using llvm::Value;
 using builder = llvm::IRBuilder<>;
-namespace intrinsic = llvm::Intrinsic;
 
 // Limit on the stack of the thread that runs a workgroup.
 constexpr std::uint64_t most_stack_bytes = 4 << 20;
 constexpr std::uint64_t most_shared_bytes = 256 << 10;
-
-// ---- amdgcn's cross-lane operations as synchronization points ----
-
-llvm::Function* meeting_function(llvm::Module& module, meeting kind, llvm::Type* result,
-                                 llvm::ArrayRef<llvm::Type*> parameters) {
-  const char* name = std::ranges::find(meeting_names, kind, &meeting_name::kind)->name;
-  auto* function = llvm::cast<llvm::Function>(
-      module.getOrInsertFunction(name, llvm::FunctionType::get(result, parameters, false)).getCallee());
-  function->setDoesNotThrow();
-  function->addFnAttr(llvm::Attribute::Convergent);
-  function->addFnAttr(llvm::Attribute::NoDuplicate);
-  return function;
-}
-
-Value* meet(builder& b, meeting kind, llvm::ArrayRef<Value*> operands = {}) {
-  std::vector<llvm::Type*> types;
-  for (Value* v : operands) types.push_back(v->getType());
-  llvm::Type* result = kind == meeting::shuffle || kind == meeting::ballot ? b.getInt32Ty() : b.getVoidTy();
-  auto* call = b.CreateCall(meeting_function(*b.GetInsertBlock()->getModule(), kind, result, types), operands);
-  call->setConvergent();
-  return call;
-}
-
-Value* from_lane(builder& b, Value* v, Value* from) {
-  llvm::Type* t = v->getType();
-  auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (!bits) throw error(error_kind::unsupported, "a lane exchange of a value that is not a number is not supported");
-  unsigned count = (bits + 31) / 32;
-  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
-        *result = b.getIntN(count * 32, 0);
-  for (unsigned k = 0; k < count; ++k) {
-    Value* word = meet(b, meeting::shuffle, {b.CreateTrunc(b.CreateLShr(all, k * 32), b.getInt32Ty()), from});
-    result = b.CreateOr(result, b.CreateShl(b.CreateZExt(word, result->getType()), k * 32));
-  }
-  return b.CreateBitCast(b.CreateTrunc(result, b.getIntNTy(bits)), t);
-}
-
-// Returns null for any other call. `lane` is i32.
-Value* lane_replacement(builder& b, CallInst& c, Value* lane) {
-  switch (c.getIntrinsicID()) {
-    case intrinsic::amdgcn_s_barrier: return meet(b, meeting::barrier);
-    case intrinsic::amdgcn_wave_barrier: return meet(b, meeting::wave_barrier);
-    case intrinsic::amdgcn_mbcnt_lo: {
-      if (auto* all = llvm::dyn_cast<llvm::ConstantInt>(c.getArgOperand(0)); all && all->isMinusOne())
-        return b.CreateAdd(lane, c.getArgOperand(1));
-      Value* below = b.CreateSub(b.CreateShl(b.getInt32(1), lane), b.getInt32(1));
-      return b.CreateAdd(b.CreateUnaryIntrinsic(intrinsic::ctpop, b.CreateAnd(c.getArgOperand(0), below)),
-                         c.getArgOperand(1));
-    }
-    case intrinsic::amdgcn_mbcnt_hi: return c.getArgOperand(1);
-    case intrinsic::amdgcn_ds_bpermute:
-      return meet(b, meeting::shuffle, {c.getArgOperand(1), b.CreateLShr(c.getArgOperand(0), 2)});
-    case intrinsic::amdgcn_readlane: return from_lane(b, c.getArgOperand(0), c.getArgOperand(1));
-    case intrinsic::amdgcn_readfirstlane:
-      return from_lane(
-          b, c.getArgOperand(0),
-          b.CreateIntrinsic(b.getInt32Ty(), intrinsic::cttz, {meet(b, meeting::ballot, {b.getTrue()}), b.getTrue()}));
-    case intrinsic::amdgcn_ballot:
-      return b.CreateZExtOrTrunc(meet(b, meeting::ballot, {c.getArgOperand(0)}), c.getType());
-    default: return nullptr;
-  }
-}
 
 // ---- the body: void(buffers..., i32 item, i32 group, ptr shared) ----
 
@@ -213,195 +152,6 @@ void put_in_access_group(llvm::Function& function, llvm::MDNode* group) {
     for (llvm::Instruction& i : block)
       if (i.mayReadOrWriteMemory()) i.setMetadata(llvm::LLVMContext::MD_access_group, group);
 }
-
-// ---- loops ----
-
-// Emits for (i32 n = from; n < to; ++n) body(n) at the end of the builder's block. The builder continues after the
-// loop. `parallel` is an access group or null.
-void loop(builder& b, Value* from, Value* to, const std::function<void(Value*)>& body,
-          llvm::MDNode* parallel = nullptr) {
-  llvm::LLVMContext& context = b.getContext();
-  llvm::Function* function = b.GetInsertBlock()->getParent();
-  BasicBlock *before = b.GetInsertBlock(), *inside = BasicBlock::Create(context, "loop", function),
-             *after = BasicBlock::Create(context, "after", function);
-  b.CreateCondBr(b.CreateICmpSLT(from, to), inside, after);
-  b.SetInsertPoint(inside);
-  llvm::PHINode* n = b.CreatePHI(from->getType(), 2);
-  n->addIncoming(from, before);
-  body(n);
-  Value* next = b.CreateNSWAdd(n, llvm::ConstantInt::get(n->getType(), 1));
-  n->addIncoming(next, b.GetInsertBlock());
-  llvm::BranchInst* back = b.CreateCondBr(b.CreateICmpSLT(next, to), inside, after);
-  if (parallel) {
-    llvm::Metadata* accesses[] = {llvm::MDString::get(context, "llvm.loop.parallel_accesses"), parallel};
-    llvm::Metadata* facts[] = {nullptr, llvm::MDNode::get(context, accesses)};
-    llvm::MDNode* id = llvm::MDNode::getDistinct(context, facts);
-    id->replaceOperandWith(0, id);
-    back->setMetadata(llvm::LLVMContext::MD_loop, id);
-  }
-  b.SetInsertPoint(after);
-}
-
-void when(builder& b, Value* condition, const std::function<void()>& then) {
-  llvm::Function* function = b.GetInsertBlock()->getParent();
-  BasicBlock *yes = BasicBlock::Create(b.getContext(), "then", function),
-             *after = BasicBlock::Create(b.getContext(), "after", function);
-  b.CreateCondBr(condition, yes, after);
-  b.SetInsertPoint(yes);
-  then();
-  b.CreateBr(after);
-  b.SetInsertPoint(after);
-}
-
-// ---- the scheduler ----
-
-class scheduler {
- public:
-  // Emits into `b` the code that runs one workgroup. `arguments` are those of a region without the item, which is the
-  // parameter `item_parameter`.
-  scheduler(builder& b, const region_set& set, std::vector<Value*> arguments, unsigned item_parameter,
-            std::int64_t items, llvm::MDNode* group)
-      : b_(b),
-        set_(set),
-        arguments_(std::move(arguments)),
-        item_parameter_(item_parameter),
-        items_(static_cast<std::uint32_t>(items)),
-        group_(group),
-        saved_(arguments_.back()) {}
-
-  void run() {
-    std::uint32_t width = set_.between_lanes ? host_wave : items_;
-    Value* items = b_.getInt32(items_);
-    loop(b_, b_.getInt32(0), items, [&](Value* n) { b_.CreateStore(b_.getInt32(0), element(set_.standing_at, n)); });
-    llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *round = BasicBlock::Create(b_.getContext(), "round", function),
-               *done = BasicBlock::Create(b_.getContext(), "done", function);
-    b_.CreateBr(round);
-    b_.SetInsertPoint(round);
-    loop(b_, b_.getInt32(0), b_.getInt32((items_ + width - 1) / width), [&](Value* wave) {
-      Value* first = b_.CreateNSWMul(wave, b_.getInt32(width));
-      run_wave(first, b_.CreateBinaryIntrinsic(intrinsic::smin, b_.CreateNSWAdd(first, b_.getInt32(width)), items));
-    });
-    // At this point every item is at a barrier or has finished. Release the items at the barrier.
-    llvm::AllocaInst* going = variable();
-    b_.CreateStore(b_.getInt32(0), going);
-    loop(b_, b_.getInt32(0), items, [&](Value* n) {
-      Value *place = element(set_.standing_at, n), *standing = b_.CreateLoad(b_.getInt32Ty(), place);
-      Value* ended = b_.CreateICmpEQ(standing, b_.getInt32(finished));
-      b_.CreateStore(b_.CreateSelect(ended, standing, b_.CreateAnd(standing, b_.getInt32(~waits))), place);
-      b_.CreateStore(
-          b_.CreateOr(b_.CreateLoad(b_.getInt32Ty(), going), b_.CreateZExt(b_.CreateNot(ended), b_.getInt32Ty())),
-          going);
-    });
-    b_.CreateCondBr(b_.CreateICmpNE(b_.CreateLoad(b_.getInt32Ty(), going), b_.getInt32(0)), round, done);
-    b_.SetInsertPoint(done);
-  }
-
- private:
-  Value* element(std::uint64_t at, Value* n) {
-    return b_.CreateGEP(b_.getInt32Ty(), b_.CreateConstGEP1_64(b_.getInt8Ty(), saved_, at),
-                        {b_.CreateZExt(n, b_.getInt64Ty())});
-  }
-  Value* load(std::uint64_t at, Value* n) { return b_.CreateLoad(b_.getInt32Ty(), element(at, n)); }
-  llvm::AllocaInst* variable() {
-    builder first(&b_.GetInsertBlock()->getParent()->getEntryBlock(),
-                  b_.GetInsertBlock()->getParent()->getEntryBlock().begin());
-    return first.CreateAlloca(first.getInt32Ty());
-  }
-
-  // Runs items [first, last) until each is at a barrier or has finished. Items at the earliest region run together.
-  void run_wave(Value* first, Value* last) {
-    llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *choose = BasicBlock::Create(b_.getContext(), "choose", function),
-               *leave = BasicBlock::Create(b_.getContext(), "leave", function);
-    llvm::AllocaInst *earliest = variable(), *together = variable();
-    b_.CreateBr(choose);
-    b_.SetInsertPoint(choose);
-    b_.CreateStore(b_.getInt32(finished), earliest);
-    loop(b_, first, last, [&](Value* n) {
-      b_.CreateStore(b_.CreateBinaryIntrinsic(intrinsic::umin, b_.CreateLoad(b_.getInt32Ty(), earliest),
-                                              load(set_.standing_at, n)),
-                     earliest);
-    });
-    Value* region = b_.CreateLoad(b_.getInt32Ty(), earliest);
-    b_.CreateStore(b_.getInt32(0), together);
-    loop(b_, first, last, [&](Value* n) {
-      Value* here = b_.CreateZExt(b_.CreateICmpEQ(load(set_.standing_at, n), region), b_.getInt32Ty());
-      b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), together), here), together);
-    });
-    Value* all = b_.CreateICmpEQ(b_.CreateLoad(b_.getInt32Ty(), together), b_.CreateSub(last, first));
-    llvm::SwitchInst* jump = b_.CreateSwitch(region, leave, static_cast<unsigned>(set_.regions.size()));
-    for (std::size_t k = 0; k < set_.regions.size(); ++k) {
-      BasicBlock* run = BasicBlock::Create(b_.getContext(), "region", function);
-      jump->addCase(b_.getInt32(static_cast<std::uint32_t>(k)), run);
-      b_.SetInsertPoint(run);
-      if (k) exchange(set_.regions[k].begin, static_cast<std::uint32_t>(k), first, last);
-      run_region(set_.regions[k], static_cast<std::uint32_t>(k), first, last, all);
-      b_.CreateBr(choose);
-    }
-    b_.SetInsertPoint(leave);
-  }
-
-  // Exchanges values between the lanes that are at region `k`.
-  void exchange(meeting kind, std::uint32_t k, Value* first, Value* last) {
-    auto stands_here = [&](Value* n) { return b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)); };
-    if (kind == meeting::ballot) {
-      llvm::AllocaInst* mask = variable();
-      b_.CreateStore(b_.getInt32(0), mask);
-      loop(b_, first, last, [&](Value* n) {
-        Value* bit = b_.CreateShl(b_.CreateAnd(load(set_.value_at, n), b_.getInt32(1)), b_.CreateSub(n, first));
-        Value* known = b_.CreateLoad(b_.getInt32Ty(), mask);
-        b_.CreateStore(b_.CreateSelect(stands_here(n), b_.CreateOr(known, bit), known), mask);
-      });
-      Value* result = b_.CreateLoad(b_.getInt32Ty(), mask);
-      loop(b_, first, last, [&](Value* n) {
-        Value* place = element(set_.result_at, n);
-        b_.CreateStore(b_.CreateSelect(stands_here(n), result, b_.CreateLoad(b_.getInt32Ty(), place)), place);
-      });
-    } else if (kind == meeting::shuffle) {
-      // Reading from a lane that is not active gives 0.
-      loop(b_, first, last, [&](Value* n) {
-        Value* from = b_.CreateAdd(first, b_.CreateAnd(load(set_.lane_at, n), b_.getInt32(host_wave - 1)));
-        Value* exists = b_.CreateICmpSLT(from, last);
-        from = b_.CreateSelect(exists, from, first);
-        Value* given =
-            b_.CreateSelect(b_.CreateAnd(exists, stands_here(from)), load(set_.value_at, from), b_.getInt32(0));
-        Value* place = element(set_.result_at, n);
-        b_.CreateStore(b_.CreateSelect(stands_here(n), given, b_.CreateLoad(b_.getInt32Ty(), place)), place);
-      });
-    }
-  }
-
-  void run_region(const region& r, std::uint32_t k, Value* first, Value* last, Value* all) {
-    auto one = [&](Value* n) {
-      std::vector<Value*> arguments = arguments_;
-      arguments.insert(arguments.begin() + item_parameter_, n);
-      llvm::StoreInst* store = b_.CreateStore(b_.CreateCall(r.function, arguments), element(set_.standing_at, n));
-      store->setMetadata(llvm::LLVMContext::MD_access_group, group_);
-    };
-    llvm::Function* function = b_.GetInsertBlock()->getParent();
-    BasicBlock *some = BasicBlock::Create(b_.getContext(), "some", function),
-               *every = BasicBlock::Create(b_.getContext(), "every", function),
-               *after = BasicBlock::Create(b_.getContext(), "after", function);
-    b_.CreateCondBr(all, every, some);
-    b_.SetInsertPoint(every);
-    loop(b_, first, last, one, group_);
-    b_.CreateBr(after);
-    b_.SetInsertPoint(some);
-    loop(b_, first, last,
-         [&](Value* n) { when(b_, b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)), [&] { one(n); }); });
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
-  }
-
-  builder& b_;
-  const region_set& set_;
-  std::vector<Value*> arguments_;
-  unsigned item_parameter_;
-  std::uint32_t items_;
-  llvm::MDNode* group_;
-  Value* saved_;
-};
 
 // Emits void symbol(ptr buffers, i64 begin, i64 end), which runs workgroups [begin, end).
 void make_driver(llvm::Module& module, const launch_site& launch, llvm::Function& body,
