@@ -8,7 +8,7 @@
 
 #include "ir/error.hpp"
 #include "llvm/Support/xxhash.h"
-#include "mlir_bridge/back_ends/stopwatch.hpp"
+#include "mlir_bridge/back_ends/printed.hpp"
 #include "mlir_bridge/generation.hpp"
 
 namespace kiln {

@@ -3,6 +3,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "mlir_bridge/back_ends/native_code.hpp"
+#include "mlir_bridge/back_ends/printed.hpp"
 #include "mlir_bridge/back_ends/stopwatch.hpp"
 #include "mlir_bridge/cpu/lowering.hpp"
 #include "mlir_bridge/generation.hpp"

@@ -2,6 +2,7 @@
 
 #include "llvm/IR/Module.h"
 #include "mlir_bridge/back_ends/back_end.hpp"
+#include "mlir_bridge/back_ends/printed.hpp"
 #include "mlir_bridge/back_ends/stopwatch.hpp"
 
 namespace kiln {
