@@ -2,29 +2,12 @@
 // before each run.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "harness.hpp"
 #include "ir/ops/cache_update.hpp"
 #include "ir/ops/segment_sum.hpp"
-#include "mlir_bridge/codegen/open_checks.hpp"
-#include "mlir_bridge/kinds/kind.hpp"
+#include "open_case.hpp"
 
 namespace kiln::test {
 namespace {
-
-const dim batch = dim::symbol("batch"), seq = dim::symbol("seq"), past = dim::symbol("past");
-
-using arguments = std::vector<value>;
-
-std::vector<dim_bindings> sizes_of_two() {
-  std::vector<dim_bindings> result;
-  for (std::int64_t b : {1, 3})
-    for (std::int64_t s : {1, 2, 7, 8, 16, 33, 130, 1000}) result.push_back({{"batch", b}, {"seq", s}});
-  return result;
-}
-
-value add(module& m, value a, value b) { return m.add(elementwise{scalar_function::add}, {a, b}); }
 
 TEST(open_kernels, pointwise) {
   check_open(
@@ -247,63 +230,6 @@ TEST(open_kernels, cache_updates) {
         sizes);
 }
 
-TEST(open_kernels, convolutions) {
-  const dim height = dim::symbol("height"), width = dim::symbol("width");
-  struct form {
-    std::int64_t channels, features, groups, window, stride, dilation, pad;
-  };
-  for (const form& f :
-       {form{3, 40, 1, 3, 2, 1, 1}, {16, 24, 1, 1, 1, 1, 0}, {20, 20, 20, 3, 1, 1, 1}, {8, 12, 2, 2, 1, 2, 0}}) {
-    check_open(
-        {f32({batch, height, width, f.channels}), f32({f.window, f.window, f.channels / f.groups, f.features}),
-         f32({f.features})},
-        [&](module& m, const arguments& in) {
-          const convolution op{
-              {f.stride, f.stride},        {f.dilation, f.dilation}, {f.pad, f.pad}, {f.pad, f.pad}, f.groups,
-              tensor_layout::channels_last};
-          value made = m.add(op, {in[0], in[1]});
-          return arguments{add(m, made, m.add(broadcast{made.type().dims}, {in[2]}))};
-        },
-        {{{"batch", 1}, {"height", 3}, {"width", 3}},
-         {{"batch", 2}, {"height", 7}, {"width", 19}},
-         {{"batch", 1}, {"height", 16}, {"width", 33}}},
-        0.5, tolerance{1e-4, 1e-5});
-  }
-}
-
-TEST(open_kernels, channels_of_a_larger_image) {
-  const dim height = dim::symbol("height"), width = dim::symbol("width");
-  const std::vector<dim_bindings> sizes{{{"batch", 1}, {"height", 3}, {"width", 3}},
-                                        {{"batch", 2}, {"height", 7}, {"width", 19}}};
-  const auto part = [&](module& m, value image) {
-    return m.add(slice{{0, 0, 0, 8}, {batch, height, width, 20}, {1, 1, 1, 1}}, {image});
-  };
-  for (std::int64_t groups : {1, 2, 20})
-    check_open(
-        {f32({batch, height, width, 40}), f32({3, 3, 20 / groups, 40})},
-        [&](module& m, const arguments& in) {
-          const convolution op{{1, 2}, {1, 1}, {1, 1}, {1, 1}, groups, tensor_layout::channels_last};
-          return arguments{m.add(op, {part(m, in[0]), in[1]})};
-        },
-        sizes, 0.5, tolerance{1e-4, 1e-5});
-  const pooling op{pooling_kind::max,           {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, false,
-                   tensor_layout::channels_last};
-  check_open(
-      {f32({batch, height, width, 40})},
-      [&](module& m, const arguments& in) { return arguments{m.add(op, {part(m, in[0])})}; }, sizes);
-}
-
-TEST(open_kernels, pooling) {
-  const dim height = dim::symbol("height"), width = dim::symbol("width");
-  for (pooling_kind kind : {pooling_kind::max, pooling_kind::average})
-    for (bool counts : {false, true}) {
-      const pooling op{kind, {3, 2}, {2, 1}, {1, 2}, {1, 1}, {1, 0}, counts, false, tensor_layout::channels_last};
-      check_open({f32({batch, height, width, 21})},
-                 [&](module& m, const arguments& in) { return arguments{m.add(op, {in[0]})}; },
-                 {{{"batch", 1}, {"height", 3}, {"width", 4}}, {{"batch", 2}, {"height", 9}, {"width", 14}}});
-    }
-}
-
 TEST(open_kernels, scattered_elements) {
   check_open(
       {f32({batch, seq, 5}), typed(element_type::i64, {batch, past, 5}), f32({batch, past, 5})},
@@ -348,163 +274,6 @@ TEST(open_kernels, the_largest_of_a_row) {
             return arguments{best, value{best.producer, 1}};
           },
           sizes);
-}
-
-// Conditions that shape rules cannot decide while dims are open, and a file may state anything.
-TEST(open_kernels, sizes_that_do_not_fit_are_not_served) {
-  auto serves = [](const std::vector<shape>& inputs, const std::function<arguments(module&, const arguments&)>& build,
-                   const dim_bindings& sizes) {
-    const auto f = fusion(inputs, build);
-    return std::ranges::all_of(codegen::open_checks(*f), [&](const dim& check) {
-      const std::int64_t value = check.substitute(sizes).value();
-      EXPECT_TRUE(value == 0 || value <= -(std::int64_t{1} << 31)) << check.str();
-      return value == 0;
-    });
-  };
-  const shape ids = typed(element_type::i64, {past});
-  struct row {
-    const char* what;
-    std::vector<shape> inputs;
-    std::function<arguments(module&, const arguments&)> build;
-    dim_bindings good, bad;
-  };
-  const std::vector<row> rows{
-      {"a slice that is longer than its operand",
-       {f32({seq}), f32({past})},
-       [](module& m, const arguments& in) { return arguments{add(m, m.add(slice{{1}, {past}, {1}}, {in[0]}), in[1])}; },
-       {{"seq", 5}, {"past", 4}},
-       {{"seq", 5}, {"past", 5}}},
-      {"a slice that ends before its operand",
-       {f32({seq}), f32({past})},
-       [](module& m, const arguments& in) {
-         return arguments{add(m, m.add(slice{{6}, {past}, {-2}}, {in[0]}), in[1])};
-       },
-       {{"seq", 7}, {"past", 4}},
-       {{"seq", 7}, {"past", 5}}},
-      {"a slice that begins after its operand",
-       {f32({seq}), f32({past})},
-       [](module& m, const arguments& in) {
-         return arguments{add(m, m.add(slice{{6}, {past}, {-2}}, {in[0]}), in[1])};
-       },
-       {{"seq", 6}, {"past", 0}},
-       {{"seq", 6}, {"past", 1}}},
-      {"a reshape to more elements",
-       {f32({seq}), f32({past})},
-       [](module& m, const arguments& in) { return arguments{add(m, m.add(reshape{{past}}, {in[0]}), in[1])}; },
-       {{"seq", 5}, {"past", 5}},
-       {{"seq", 5}, {"past", 500000}}},
-      {"a size below zero",
-       {f32({seq}), f32({past})},
-       [](module& m, const arguments& in) {
-         return arguments{m.add(concat{0}, {m.add(slice{{0}, {seq - 4}, {1}}, {in[0]}), in[1]})};
-       },
-       {{"seq", 4}, {"past", 9}},
-       {{"seq", 3}, {"past", 9}}},
-      {"rows of nothing",
-       {f32({seq, 4}), ids},
-       [](module& m, const arguments& in) { return arguments{m.add(gather{0}, {in[0], in[1]})}; },
-       {{"seq", 1}, {"past", 5}},
-       {{"seq", 0}, {"past", 5}}},
-      {"an edge of nothing",
-       {f32({seq})},
-       [](module& m, const arguments& in) { return arguments{m.add(pad{{1}, {0}, pad_mode::edge, 0}, {in[0]})}; },
-       {{"seq", 1}},
-       {{"seq", 0}}},
-      {"more indices than lines",
-       {f32({seq, 4}), typed(element_type::i64, {past, 4})},
-       [](module& m, const arguments& in) { return arguments{m.add(gather_elements{1}, {in[0], in[1]})}; },
-       {{"seq", 5}, {"past", 5}},
-       {{"seq", 5}, {"past", 6}}},
-      {"more updates than lines",
-       {f32({seq, 4}), typed(element_type::i64, {past, 4}), f32({past, 4})},
-       [](module& m, const arguments& in) { return arguments{m.add(scatter_elements{1}, {in[0], in[1], in[2]})}; },
-       {{"seq", 5}, {"past", 5}},
-       {{"seq", 5}, {"past", 6}}},
-      {"more rows than the cache holds",
-       {f32({2, seq, 4}), f32({2, past, 4}), typed(element_type::i64, {1})},
-       [](module& m, const arguments& in) { return arguments{m.add(cache_update{1}, {in[0], in[1], in[2]})}; },
-       {{"seq", 5}, {"past", 5}},
-       {{"seq", 5}, {"past", 6}}},
-      {"more than there are to choose from",
-       {f32({seq})},
-       [](module& m, const arguments& in) { return arguments{m.add(top_k{3, 0, true}, {in[0]})}; },
-       {{"seq", 3}},
-       {{"seq", 2}}},
-  };
-  for (const row& r : rows) {
-    EXPECT_TRUE(serves(r.inputs, r.build, r.good)) << r.what;
-    EXPECT_FALSE(serves(r.inputs, r.build, r.bad)) << r.what;
-  }
-  // What holds for all sizes needs no condition.
-  const auto sound = fusion({f32({batch, seq, 12})}, [](module& m, const arguments& in) {
-    value later = m.add(slice{{0, 1, 0}, {batch, seq, 12}, {1, 1, 1}},
-                        {m.add(concat{1}, {in[0], m.add(slice{{0, 0, 0}, {batch, 1, 12}, {1, 1, 1}}, {in[0]})})});
-    return arguments{m.add(reshape{{batch, seq, 3, 4}}, {later})};
-  });
-  const auto checks = codegen::open_checks(*sound);
-  ASSERT_EQ(checks.size(), 1u) << "the first of seq must be there";
-  EXPECT_EQ(checks[0].substitute({{"seq", 1}, {"batch", 1}}).value(), 0);
-}
-
-// The generated kernel has the conditions.
-TEST(open_kernels, conditions_travel_with_the_kernel) {
-  const auto f = fusion({f32({seq}), f32({past})}, [](module& m, const arguments& in) {
-    return arguments{add(m, m.add(reshape{{past}}, {in[0]}), in[1])};
-  });
-  const loaded_kernel kernel(*f, runnable_targets().front());
-  EXPECT_TRUE(serves(kernel.native(), {{"seq", 5}, {"past", 5}}));
-  EXPECT_FALSE(serves(kernel.native(), {{"seq", 5}, {"past", 6}}));
-}
-
-// `past` is a size of the result that has nothing to do with `seq`.
-TEST(open_kernels, resizes) {
-  std::vector<dim_bindings> sizes;
-  for (std::int64_t s : {1, 5, 49, 130})
-    for (std::int64_t p : {1, 49, 100}) sizes.push_back({{"batch", 1 + s % 2}, {"seq", s}, {"past", p}});
-  struct form {
-    dim size;
-    double scale;
-  };
-  for (resize_mode mode : {resize_mode::nearest, resize_mode::linear, resize_mode::cubic})
-    for (resize_coordinates coordinates :
-         {resize_coordinates::half_pixel, resize_coordinates::pytorch_half_pixel, resize_coordinates::align_corners,
-          resize_coordinates::asymmetric, resize_coordinates::half_pixel_symmetric})
-      for (const form& f : {form{past, 0}, {seq * 2, 2}, {seq * 49 / 10, 4.9}})
-        for (bool last : {false, true}) {
-          // Coordinates and modes do not depend on each other; neither do sizes and axes.
-          const bool usual = coordinates == resize_coordinates::half_pixel;
-          if ((mode == resize_mode::cubic || last) && !usual) continue;
-          SCOPED_TRACE(f.size.str() + (last ? " last" : "") + " mode " + std::to_string(static_cast<int>(mode)) +
-                       " coordinates " + std::to_string(static_cast<int>(coordinates)));
-          auto dims = [&](const dim& d) {
-            return last ? std::vector<dim>{batch, 3, d} : std::vector<dim>{batch, d, 20};
-          };
-          resize op;
-          op.dims = dims(f.size);
-          op.scales = last ? std::vector<double>{1, 1, f.scale} : std::vector<double>{1, f.scale, 1};
-          op.mode = mode, op.coordinates = coordinates;
-          op.exclude_outside = mode == resize_mode::cubic && last;
-          check_open(
-              {f32(dims(seq)), f32(op.dims)},
-              [&](module& m, const arguments& in) { return arguments{add(m, m.add(op, {in[0]}), in[1])}; }, sizes, 1,
-              tolerance{1e-4, 1e-5});
-        }
-}
-
-TEST(open_kernels, nearest_neighbours_of_every_rule) {
-  for (resize_nearest rule : {resize_nearest::round_prefer_floor, resize_nearest::round_prefer_ceil,
-                              resize_nearest::floor, resize_nearest::ceil}) {
-    resize op;
-    op.dims = {past, 3}, op.scales = {0, 1};
-    op.coordinates = resize_coordinates::asymmetric, op.nearest = rule;
-    check_open({typed(element_type::i32, {seq, 3}), typed(element_type::i32, {past, 3})},
-               [&](module& m, const arguments& in) { return arguments{add(m, m.add(op, {in[0]}), in[1])}; },
-               {{{"seq", 7}, {"past", 49}}, {{"seq", 100}, {"past", 33}}, {{"seq", 64}, {"past", 64}}});
-    op.dims = {seq / 49, 3}, op.scales = {1.0 / 49, 1};
-    check_open({typed(element_type::i32, {seq, 3})},
-               [&](module& m, const arguments& in) { return arguments{m.add(op, {in[0]})}; },
-               {{{"seq", 49}}, {{"seq", 4900}}});
-  }
 }
 
 TEST(open_kernels, recurrent_layers) {
@@ -553,45 +322,6 @@ TEST(open_kernels, sums_of_segments) {
   sums({});
   sums({batch});
   sums({batch, 24});
-}
-
-TEST(open_kernels, transposed_convolutions) {
-  const dim height = dim::symbol("height"), width = dim::symbol("width");
-  struct form {
-    std::vector<std::int64_t> window, strides, dilations, begin, end, more;
-    std::int64_t channels, features, groups;
-  };
-  for (const form& f : {form{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, 16, 40, 1},
-                        {{4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 5, 3, 1},
-                        {{3, 3}, {1, 1}, {2, 2}, {2, 2}, {2, 2}, {0, 0}, 12, 10, 1},
-                        {{3, 2}, {2, 4}, {3, 2}, {1, 0}, {2, 1}, {1, 0}, 12, 10, 2},
-                        {{3, 3}, {4, 6}, {6, 4}, {0, 3}, {1, 0}, {0, 0}, 8, 8, 1},
-                        {{2, 2}, {3, 4}, {1, 1}, {0, 0}, {0, 0}, {1, 2}, 8, 5, 1},
-                        {{4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, 10, 10, 10}})
-    for (bool heavy : {false, true})
-      check_open(
-          {f32({batch, height, width, f.channels}), f32({f.window[0], f.window[1], f.features / f.groups, f.channels}),
-           f32({f.features})},
-          [&](module& m, const arguments& in) {
-            value made = m.add(transposed_convolution{f.strides, f.dilations, f.begin, f.end, f.more, f.groups,
-                                                      tensor_layout::channels_last},
-                               {in[0], in[1]});
-            value sum = add(m, made, m.add(broadcast{made.type().dims}, {in[2]}));
-            return arguments{heavy ? m.add(elementwise{scalar_function::sigmoid}, {sum}) : sum};
-          },
-          {{{"batch", 1}, {"height", 3}, {"width", 3}},
-           {{"batch", 2}, {"height", 7}, {"width", 19}},
-           {{"batch", 1}, {"height", 16}, {"width", 33}}},
-          0.5, tolerance{1e-4, 1e-5});
-}
-
-TEST(open_kernels, operations_without_one_are_named) {
-  std::string missing;
-  const auto open_channels = fusion({f32({1, 8, 8, seq}), f32({3, 3, seq, 8})}, [](module& m, const arguments& in) {
-    return arguments{m.add(convolution{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, tensor_layout::channels_last}, in)};
-  });
-  EXPECT_FALSE(has_open_form(*open_channels, processor::cpu, &missing));
-  EXPECT_EQ(missing, "convolution");
 }
 
 }  // namespace
