@@ -104,12 +104,29 @@ class refused(Exception):
     pass
 
 
-def attempt(case, constants_from, scratch, options):
-    """Compiles and runs a case once. Returns ("right" | "finalized", "") or ("wrong" | "failed", reason)."""
+class fault(Exception):
+    """A command ended as none should."""
+
+
+class Compiled:
+    """A case's `model` (some inputs may have become constants), compiled to `file`. `inputs`: .npy files by name.
+    `dims`: sizes of its open dimensions."""
+
+    def __init__(self, model, file):
+        self.model, self.file, self.inputs, self.dims = model, file, {}, {}
+
+
+def compile_case(case, constants_from, scratch, options):
+    """The case with the inputs from `constants_from` on as constants. Raises `refused` or `fault`."""
     model = onnx.load(os.path.join(case, "model.onnx"))
     data = os.path.join(case, "test_data_set_0")
     initialized = {t.name for t in model.graph.initializer}
-    compile_options, run_options, dims = [], [], {}
+    compiled, compile_options = Compiled(model, os.path.join(scratch, "m.kiln")), []
+
+    def give(name, file, array):
+        compiled.inputs[name] = os.path.join(scratch, file)
+        np.save(compiled.inputs[name], array)
+
     for i, value in enumerate(list(model.graph.input)):
         if value.name in initialized:
             continue
@@ -120,13 +137,9 @@ def attempt(case, constants_from, scratch, options):
             if kind == "optional_type" and not tensors:
                 text = "none"
             compile_options += ["--sequence", f"{value.name}={text}"]
-            if not tensors or text == "none":
-                continue
             for n, t in enumerate(tensors):
-                file = os.path.join(scratch, f"in{i}_{n}.npy")
-                np.save(file, array_of(t, t.data_type))
-                name = value.name if kind == "optional_type" and len(tensors) == 1 else f"{value.name}.{n}"
-                run_options += ["--input", f"{name}={file}"]
+                alone = kind == "optional_type" and len(tensors) == 1
+                give(value.name if alone else f"{value.name}.{n}", f"in{i}_{n}.npy", array_of(t, t.data_type))
             continue
         declared = value.type.tensor_type.elem_type
         tensor = tensors[0]
@@ -138,46 +151,62 @@ def attempt(case, constants_from, scratch, options):
             continue
         for d, size in zip(value.type.tensor_type.shape.dim, tensor.dims):
             if d.HasField("dim_param"):
-                dims[d.dim_param] = size
-        file = os.path.join(scratch, f"in{i}.npy")
-        np.save(file, array_of(tensor, declared))
-        run_options += ["--input", f"{value.name}={file}"]
-    source, target = os.path.join(scratch, "m.onnx"), os.path.join(scratch, "m.kiln")
+                compiled.dims[d.dim_param] = size
+        give(value.name, f"in{i}.npy", array_of(tensor, declared))
+    source = os.path.join(scratch, "m.onnx")
     onnx.save(model, source)
-    done = run([options.kiln, "compile", source, "-o", target, "--quiet", *compile_options])
+    done = run([options.kiln, "compile", source, "-o", compiled.file, "--quiet", *compile_options])
+    if done.returncode < 0 or done.returncode > LAST_REFUSAL:
+        raise fault(f"compile: exit {done.returncode}: {done.stderr.strip()[-300:]}")
     if done.returncode:
-        if done.returncode < 0 or done.returncode > LAST_REFUSAL:
-            return "failed", f"compile: exit {done.returncode}: {done.stderr.strip()[-300:]}"
         raise refused(done.stderr.strip()[-300:])
-    if options.target:
-        named = [x for name, size in dims.items() for x in ("--dim", f"{name}={size}")]
-        done = run([options.kiln, "finalize", target, "--target", options.target, "-o",
-                    os.path.join(scratch, "o"), "--quiet", *named])
-        return ("finalized", "") if not done.returncode else ("failed", done.stderr.strip()[-300:])
-    out = os.path.join(scratch, "out")
-    os.makedirs(out, exist_ok=True)
-    device = ["--device", options.device] if options.device else []
-    done = run([options.kiln, "run", target, "--quiet", "--no-cache", "--in-process", "--output-dir", out, *device,
-                *run_options])
-    if 0 < done.returncode <= LAST_REFUSAL:  # as a runtime shape of -1, which is refused by its range
-        raise refused(f"run: {done.stderr.strip()[-300:]}")
+    return compiled
+
+
+def finalize_case(compiled, target, folder, options, *more):
+    """Writes the code objects for a target to `folder`."""
+    named = [x for name, size in compiled.dims.items() for x in ("--dim", f"{name}={size}")]
+    done = run([options.kiln, "finalize", compiled.file, "--target", target, "-o", folder, "--quiet", *named, *more])
     if done.returncode:
-        return "failed", f"run: exit {done.returncode}: {done.stderr.strip()[-300:]}"
+        raise fault(done.stderr.strip()[-300:])
+
+
+def expected_outputs(case, model):
+    """(name, declared type, array) of each tensor among the case's expected outputs."""
     for i, value in enumerate(model.graph.output):
         kind = value.type.WhichOneof("value")
-        expected = tensors_at(os.path.join(data, f"output_{i}.pb"), kind)
+        expected = tensors_at(os.path.join(case, "test_data_set_0", f"output_{i}.pb"), kind)
         for n, tensor in enumerate(expected):
-            name = value.name if kind == "tensor_type" else f"{value.name}.{n}"
             declared = value.type.tensor_type.elem_type if kind == "tensor_type" else tensor.data_type
             wanted = numpy_helper.to_array(tensor)
             if declared == TensorProto.BFLOAT16 and tensor.data_type == TensorProto.UINT16:
                 wanted = wanted.view(onnx.helper.tensor_dtype_to_np_dtype(declared))
-            file = os.path.join(out, re.sub(r"[/\\:]", "_", name) + ".npy")
-            if not os.path.exists(file):
-                return "failed", f"no file for output {name} among {sorted(os.listdir(out))}"
-            wrong = difference(read_back(file, declared), wanted, declared)
-            if wrong:
-                return "wrong", f"output {name} {wrong}"
+            yield value.name if kind == "tensor_type" else f"{value.name}.{n}", declared, wanted
+
+
+def attempt(case, constants_from, scratch, options):
+    """Compiles and runs a case once. Returns ("right" | "finalized", "") or ("wrong", reason)."""
+    compiled = compile_case(case, constants_from, scratch, options)
+    if options.target:
+        finalize_case(compiled, options.target, os.path.join(scratch, "o"), options)
+        return "finalized", ""
+    out = os.path.join(scratch, "out")
+    os.makedirs(out, exist_ok=True)
+    device = ["--device", options.device] if options.device else []
+    given = [x for name, file in compiled.inputs.items() for x in ("--input", f"{name}={file}")]
+    done = run([options.kiln, "run", compiled.file, "--quiet", "--no-cache", "--in-process", "--output-dir", out,
+                *device, *given])
+    if 0 < done.returncode <= LAST_REFUSAL:  # as a runtime shape of -1, which is refused by its range
+        raise refused(f"run: {done.stderr.strip()[-300:]}")
+    if done.returncode:
+        raise fault(f"run: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+    for name, declared, wanted in expected_outputs(case, compiled.model):
+        file = os.path.join(out, re.sub(r"[/\\:]", "_", name) + ".npy")
+        if not os.path.exists(file):
+            raise fault(f"no file for output {name} among {sorted(os.listdir(out))}")
+        wrong = difference(read_back(file, declared), wanted, declared)
+        if wrong:
+            return "wrong", f"output {name} {wrong}"
     return "right", ""
 
 
@@ -188,21 +217,36 @@ def excluded_cases():
         return {line.split(" ", 1)[1].split(": ")[0] for line in f if line.startswith("excluded ")}
 
 
+def in_forms(attempt):
+    """The result of attempt(constants_from) for the first form of a case that is not refused."""
+    reason = ""
+    for constants_from in (1000, 1, 0):
+        try:
+            return attempt(constants_from)
+        except refused as e:
+            reason = reason or str(e)
+        except fault as e:
+            return "failed", str(e)
+        except subprocess.TimeoutExpired as e:
+            return "failed", f"no end after {e.timeout} s"
+        except Exception as e:  # test data that this script cannot read
+            return "unread", f"{type(e).__name__}: {e}"[:300]
+    return "refused", reason
+
+
 def check(case, options):
     if os.path.basename(case) in options.excluded:
         return "excluded", ""
-    reason = ""
-    for constants_from in (1000, 1, 0):
+
+    def once(constants_from):
         with tempfile.TemporaryDirectory() as scratch:
-            try:
-                return attempt(case, constants_from, scratch, options)
-            except refused as e:
-                reason = reason or str(e)
-            except subprocess.TimeoutExpired as e:
-                return "failed", f"no end after {e.timeout} s"
-            except Exception as e:  # test data that this script cannot read
-                return "unread", f"{type(e).__name__}: {e}"[:300]
-    return "refused", reason
+            return attempt(case, constants_from, scratch, options)
+
+    return in_forms(once)
+
+
+def case_names(folder):
+    return sorted(n for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}/model.onnx"))
 
 
 def main():
@@ -217,8 +261,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     options.excluded = excluded_cases()
-    names = sorted(n for n in os.listdir(options.cases) if os.path.exists(f"{options.cases}/{n}/model.onnx"))
-    names = [n for n in names if not options.only or any(w in n for w in options.only)][:: options.every]
+    names = [n for n in case_names(options.cases) if not options.only or any(w in n for w in options.only)][:: options.every]
     counts, table = collections.Counter(), {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = pool.map(lambda n: check(os.path.join(options.cases, n), options), names)
