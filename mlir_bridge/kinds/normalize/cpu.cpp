@@ -5,6 +5,7 @@
 #include "mlir_bridge/codegen/reduction_space.hpp"
 #include "mlir_bridge/cpu/choices.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
+#include "mlir_bridge/kinds/normalize/cpu/split_rows.hpp"
 #include "mlir_bridge/kinds/normalize/generators.hpp"
 
 namespace kiln::cpu {
@@ -20,7 +21,7 @@ constexpr std::int64_t longest_stack_row = 8192;  // elements of f32
 }  // namespace
 
 void emit_normalize(kernel_emitter& e) {
-  if (emit_normalized_depthwise(e)) return;
+  if (emit_normalized_depthwise(e) || emit_split_normalize(e)) return;
   const auto& op = *e.anchor()->op().get_if<normalize>();
   auto& code = e.code;
   value input = e.anchor()->inputs()[0];

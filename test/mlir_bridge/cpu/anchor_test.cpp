@@ -1,6 +1,7 @@
 // Every anchor but the contractions: axes, odd extents, element types, prologues and epilogues.
 #include "harness.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -138,6 +139,29 @@ TEST(anchor, normalize_over_any_axes) {
   check(*fusion({f32({2, 7, 6, 33})},
                 [&](module& m, in p) { return std::vector<value>{m.add(normalize{{1, 2}, 1e-5, true}, {p[0]})}; }),
         1, 1, tolerance{1e-4, 1e-5});
+}
+
+// Each row is divided among work items, in a launch for statistics and one for the result.
+TEST(anchor, normalize_divides_few_long_rows) {
+  struct row {
+    std::vector<dim> dims;
+    std::vector<std::int64_t> axes;
+  };
+  for (const row& r :
+       {row{{1, 19, 43, 64}, {1, 2, 3}}, row{{2, 33, 32, 33}, {1, 2, 3}}, row{{1, 37, 31, 2, 33}, {1, 2, 4}}})
+    for (element_type type : {element_type::f32, element_type::f16})
+      for (bool centered : {true, false}) {
+        const auto m = fusion({typed(type, r.dims), f32({r.dims.back()})}, [&](module& m, in p) {
+          value wide = m.add(convert{element_type::f32}, {p[0]});
+          value n = m.add(normalize{r.axes, 1e-5, centered}, {add(m, wide, m.add(broadcast{r.dims}, {p[1]}))});
+          return std::vector<value>{m.add(convert{type}, {n})};
+        });
+        check(*m, 1, 2, type == element_type::f16 ? tolerance{2e-3, 2e-3} : tolerance{1e-4, 1e-5});
+        const loaded_kernel kernel(*m, runnable_targets().front());
+        EXPECT_EQ(std::ranges::count_if(kernel.native().launches,
+                                        [](const launch& l) { return l.symbol.ends_with("statistics"); }),
+                  1);
+      }
 }
 
 TEST(anchor, pools_channels_last) {
