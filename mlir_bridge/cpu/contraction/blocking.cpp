@@ -119,8 +119,10 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   const std::int64_t tiles = c.tiles(), panels = c.panels();
   const std::int64_t products = std::max<std::int64_t>(1, c.steps * taps);
   const std::int64_t total = c.batches * c.groups * phases * tiles * c.rows * c.columns * products;
+  // With few rows, loading the right factor takes as long as that many products with more rows.
+  const std::int64_t loading = std::clamp<std::int64_t>(few_rows / std::max<std::int64_t>(1, tiles * c.rows), 1, 8);
   const std::int64_t wanted =
-      choose(e.configuration, "items", std::clamp<std::int64_t>(total / item_products, 1, wanted_items));
+      choose(e.configuration, "items", std::clamp<std::int64_t>(total * loading / item_products, 1, wanted_items));
   // Use half of the second-level cache for the data that is read repeatedly. This is either the panels of an item,
   // which are read once per tile, or, if a panel is too large for that, the rows of an item, which are read once per
   // panel.

@@ -22,6 +22,9 @@ constexpr std::int64_t fewest_channels = 32;
 // Patches of a block. Few stay in near caches with what is computed of them. More use the weights more often, which
 // pays if the weights are so many times larger than the second-level cache.
 constexpr std::int64_t few_patches = 12, many_patches = 24, large_weights = 8;
+// Where registers hold the sums of so many rows by two vectors. Images of 14, 28 and 56 pixels then have whole numbers
+// of blocks, which many threads share evenly.
+constexpr std::int64_t even_patches = 14, even_registers = 32;
 // Each item has scratch memory of its own, so there are at most this many. More work is done by the same items.
 constexpr std::int64_t most_items = 64;
 constexpr std::int64_t item_products = 1 << 21;
@@ -44,7 +47,8 @@ struct extents {
 
 std::int64_t patches_at_once(const kernel_emitter& e, const extents& n) {
   const std::int64_t weight_bytes = factors * n.channels * n.features * static_cast<std::int64_t>(sizeof(float));
-  return weight_bytes > large_weights * e.target.l2_bytes ? many_patches : few_patches;
+  if (weight_bytes > large_weights * e.target.l2_bytes) return many_patches;
+  return e.target.vector_registers >= even_registers ? even_patches : few_patches;
 }
 
 class winograd_emitter {
@@ -81,8 +85,10 @@ class winograd_emitter {
     patch_pointer = e.pointer(patches), product_pointer = e.pointer(products);
     const bool light = epilogue_cost(e) <= light_epilogue;
     if (!light) results = code.stack(type, pixels * pixels * tile.lanes);
+    // All items of a call use the memory of the first one, so that it stays in near caches.
+    patch_offset = code.mul(e.begin(), factors * image_pitch);
+    product_offset = code.mul(e.begin(), factors * product_pitch);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
-      patch_offset = code.mul(item, factors * image_pitch), product_offset = code.mul(item, factors * product_pitch);
       Value first = code.mul(item, of_item), last = code.min(code.add(first, of_item), all);
       code.loop(first, last, 1, [&](Value part) {
         const values digits = code.delinearize(part, std::vector<std::int64_t>{blocks, groups});
