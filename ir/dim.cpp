@@ -132,14 +132,14 @@ void cancel(dim& a, dim& b) {
 template <class Pick>
 dim extreme(dim_atom::kind kind, std::string_view name, const dim& a, const dim& b, Pick pick) {
   std::vector<dim> open{b, a}, operands;
-  while (!open.empty()) {  // x + min(y, z) = min(x + y, x + z)
+  // x + min(y, z) = min(x + y, x + z). A sum of several minima stays as it is: its cases are their product.
+  while (!open.empty()) {
     dim each = open.back();
     open.pop_back();
     auto terms = each.terms();
-    auto inner = std::find_if(terms.begin(), terms.end(), [&](const auto& t) {
-      return t.second == 1 && t.first.size() == 1 && t.first[0]->is == kind;
-    });
-    if (inner == terms.end()) {
+    const auto is_inner = [&](const auto& t) { return t.second == 1 && t.first.size() == 1 && t.first[0]->is == kind; };
+    auto inner = std::ranges::find_if(terms, is_inner);
+    if (inner == terms.end() || std::ranges::count_if(terms, is_inner) > 1) {
       operands.push_back(each);
       continue;
     }

@@ -67,6 +67,11 @@ TEST(dim, minima_and_maxima) {
   EXPECT_EQ(dim::min(s - 8, 0) + 8, dim::min(s, 8));
   EXPECT_EQ(dim::min(s, 512).str(), "min(512,s)");
   EXPECT_EQ(dim::min(s, 512).substitute({{"s", 7}}), dim(7));
+  // As the boxes that a detector takes from each of its levels: the text must not grow with the product of the cases.
+  dim boxes = 0;
+  for (int level = 0; level < 9; ++level) boxes = boxes + dim::min(1000, dim::symbol("n" + std::to_string(level)));
+  EXPECT_LT(dim::min(100, boxes).str().size(), 200u);
+  EXPECT_EQ(dim::parse(dim::min(100, boxes).str()), dim::min(100, boxes));
   EXPECT_EQ(dim::max(s, 512).substitute({{"s", 7}}), dim(512));
 }
 
