@@ -6,6 +6,7 @@
 namespace kiln::onnx_import {
 namespace {
 
+// Without a name: the advice about all operators of a domain.
 struct refused_row {
   std::string_view domain, name, advice;
 };
@@ -22,6 +23,9 @@ constexpr std::string_view context = "it holds code for another runtime; export 
 constexpr std::string_view text =
     "it works on text; run the tokenizer or vectorizer outside, and cut the model behind it "
     "(onnx.utils.extract_model)";
+
+constexpr std::string_view plugin =
+    "it is a plugin of TensorRT or of another runtime; export the model for onnxruntime, with the operators of ONNX";
 
 constexpr refused_row rows[] = {
     {microsoft_domain, "BeamSearch", search},
@@ -60,13 +64,19 @@ constexpr refused_row rows[] = {
     {ml_domain, "DictVectorizer", "it reads maps; give the model a tensor of features"},
     {ml_domain, "CastMap", "it reads maps; give the model a tensor of features"},
     {ml_domain, "CategoryMapper", text},
+    {"com.microsoft.nchwc", "",
+     "onnxruntime laid its images out for one processor; save the optimized model at the level ORT_ENABLE_EXTENDED"},
+    {"ai.onnx.contrib", "", text},
+    {"TRT", "", plugin},
+    {"trt.plugins", "", plugin},
+    {"mmdeploy", "", plugin},
 };
 
 }  // namespace
 
 std::string_view advice_about(std::string_view domain, std::string_view name) {
   for (const refused_row& row : rows)
-    if (row.domain == domain && row.name == name) return row.advice;
+    if (row.domain == domain && (row.name.empty() || row.name == name)) return row.advice;
   return {};
 }
 

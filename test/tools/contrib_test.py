@@ -122,6 +122,11 @@ class Quantized(OperatorCase):
         condition = ("c", rng.integers(0, 2, (2, 3, 4)).astype(bool))
         self.check("QLinearWhere", [condition] + self.quantized("a", 2, 3, 4) + self.quantized("b", 2, 3, 4) + self.result(), constants=["as", "az", "bs", "bz", "ys", "yz"])
 
+    def test_distances_of_rows(self):
+        for metric in ("euclidean", "sqeuclidean"):
+            for dtype in (np.float32, np.float64):
+                self.check("CDist", [("a", normal(5, 3, dtype=dtype)), ("b", normal(7, 3, dtype=dtype))], tolerance=1e-4, metric=metric)
+
     def test_joins_and_pools(self):
         constants = [n + p for n in "aby" for p in "sz"]
         self.check("QLinearConcat", self.result() + self.quantized("a", 2, 3, 4) + self.quantized("b", 2, 1, 4, scale=0.07), axis=1, constants=constants)
@@ -173,6 +178,7 @@ class Refused(OperatorCase):
         self.refused("export the decoder alone", "BeamSearch", [x], max_length=3)
         self.refused("without packing", "PackedAttention", [x], num_heads=1)
         self.refused("without packing", "RemovePadding", [x])
+        self.refused("ORT_ENABLE_EXTENDED", "Conv", [("x", normal(1, 8, 4, 4)), ("w", normal(8, 8, 1, 1))], domain="com.microsoft.nchwc")
 
 
 class Attention(OperatorCase):

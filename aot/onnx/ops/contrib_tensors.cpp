@@ -1,5 +1,5 @@
 // Tensor operators from onnxruntime's domain that the standard does not have: lookups in quantized tables, crops of
-// images, the inverse of matrices, products of complex numbers.
+// images, the inverse of matrices, products of complex numbers, distances of rows.
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
@@ -215,7 +215,24 @@ std::vector<value> complex_product(node& n) {
   return {b.add(concat{static_cast<std::int64_t>(real.type().rank()) - 1}, {real, imaginary})};
 }
 
+// Distances between the rows of two matrices, [m, n]. Differences are squared and summed: for rows that are nearly
+// equal this is more precise than the product of the matrices.
+std::vector<value> row_distances(node& n) {
+  builder& b = n.b;
+  const std::string metric = n.text("metric", "sqeuclidean");
+  if (metric != "sqeuclidean" && metric != "euclidean") refuse("the distance '" + metric + "' is not supported");
+  if (n.rank(0) != 2 || n.rank(1) != 2)
+    invalid("rows of " + n.type(0).str() + " and " + n.type(1).str() + ": both must be matrices");
+  b.need_equal(n.dims(0)[1], n.dims(1)[1], "rows of both matrices");
+  const auto left = n.dims(0), right = n.dims(1);
+  value apart =
+      b.binary(fn::sub, b.with_dims(n.in(0), {left[0], 1, left[1]}), b.with_dims(n.in(1), {1, right[0], right[1]}));
+  value sum = b.reduced(reduction_kind::sum, b.binary(fn::mul, apart, apart), {2}, false);
+  return {metric == "euclidean" ? b.unary(fn::sqrt, sum) : sum};
+}
+
 constexpr operator_row rows[] = {
+    {"CDist", row_distances, 1, "euclidean", microsoft_domain},
     {"GatherBlockQuantized", gather_block_quantized, 1, "integer tables", microsoft_domain},
     {"CropAndResize", crop_and_resize, 1, "crop_size known at import", microsoft_domain},
     {"Inverse", inverse, 1, "static sizes", microsoft_domain},

@@ -266,4 +266,19 @@ TEST(open_operators, numbers_that_are_not_finite_are_sorted) {
   }
 }
 
+// CDist of onnxruntime, as nearest neighbours of scikit-learn are written for it.
+TEST(open_operators, distances_of_rows) {
+  for (const std::string metric : {"euclidean", "sqeuclidean"}) {
+    model_builder m(18);
+    m.input("x", float_type, {"n", "2"}).output("y").floats("known", {3, 2}, {0, 0, 3, 4, 1, 0});
+    auto& node = m.node("CDist", {"x", "known"}, {"y"});
+    node.set_domain("com.microsoft");
+    auto& attribute = *node.add_attribute();
+    attribute.set_name("metric"), attribute.set_type(::onnx::AttributeProto::STRING), attribute.set_s(metric);
+    const auto got = run(m.import(), {literal::of<float>({element_type::f32, {1, 2}}, std::vector<float>{0, 0})});
+    EXPECT_EQ(got[0].to_doubles(),
+              metric == "euclidean" ? (std::vector<double>{0, 5, 1}) : (std::vector<double>{0, 25, 1}));
+  }
+}
+
 }  // namespace
