@@ -53,14 +53,14 @@ shape capacity_of(const import_state& state, const shape& type) {
   return result;
 }
 
-value shortened(node& n, value data, std::int64_t axis, value count) {
+value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least) {
   import_state& state = n.owner.state();
   auto known = std::ranges::find(state.bounded, count, &bounded_dim::count);
   if (known == state.bounded.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));
     n.b.set_count(symbol, count);
     const dim most = capacity_of(state, data.type().dims[static_cast<std::size_t>(axis)]);
-    state.known.facts.set_range(symbol.str(), 0, state.known.facts.upper(most).value_or(INT64_MAX));
+    state.known.facts.set_range(symbol.str(), least, state.known.facts.upper(most).value_or(INT64_MAX));
     known = state.bounded.insert(known, {symbol, count, most});
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);

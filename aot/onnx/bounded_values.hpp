@@ -15,10 +15,11 @@ bool has_bounded_dims(const shape& type);
 dim capacity_of(const import_state& state, const dim& d);
 shape capacity_of(const import_state& state, const shape& type);
 
-// Returns the first `count` elements of `data` along `axis`. `count` is i64[1] and belongs to the module being built.
+// Returns the first `count` elements of `data` along `axis`. `count` is i64[1], at least `least`, and belongs to the
+// module being built.
 // The result has a symbol for that dimension, and all tensors with the same count share the symbol. In the body of an
 // If or Loop, only the body itself can use the symbol (bounded_dims.cpp checks this).
-value shortened(node& n, value data, std::int64_t axis, value count);
+value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least = 0);
 
 // Replaces padding along `axis` by `fill`, which has the data's type and broadcasts to its shape. Returns data without
 // padding unchanged.

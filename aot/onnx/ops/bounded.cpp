@@ -13,12 +13,6 @@ namespace {
 
 using fn = scalar_function;
 
-// The shape of a result is found with numbers.
-void need_known_dims(const shape& type) {
-  if (!type.is_static())
-    refuse("a result whose size depends on data needs inputs without open dimensions; fix them with --dim");
-}
-
 std::vector<std::int64_t> non_zero_places(const literal& x) {
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < x.type().element_count(); ++i)
@@ -118,11 +112,6 @@ element_type sortable(element_type type) {
   }
 }
 
-// Returns the indices that sort the vector in ascending order; the sort is stable.
-value order_of(builder& b, value vector) {
-  return builder::output(b.add(top_k{vector.type().dims[0].value(), 0, false}, {vector}), 1);
-}
-
 // For each of the subtensors along an axis, how many of them come before it in lexicographic order; i64 [length]. Equal
 // subtensors have the same number.
 value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
@@ -130,7 +119,7 @@ value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
   for (std::int64_t k = 0; k < static_cast<std::int64_t>(x.type().rank()); ++k)
     if (k != axis) order.push_back(k);
   const dim length = x.type().dims[static_cast<std::size_t>(axis)];
-  const std::int64_t width = x.type().element_count() / length.value();
+  const dim width = x.type().elements() / length;
   value rows = b.with_dims(b.permuted(x, order), {length, width});
   value left = b.with_dims(rows, {length, 1, width}), right = b.with_dims(rows, {1, length, width});
   auto number = [&](value condition) { return b.to_type(condition, element_type::i32); };
@@ -143,27 +132,66 @@ value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
   return b.reduced(reduction_kind::sum, before, {1}, false);
 }
 
+// What the library's kernel finds in a vector. All have the length of the vector; `count` (i64[1]) says how many of the
+// distinct values there are, and the padding of `first` is -1.
+struct distinct_values {
+  value values, first, inverse, counts, count;
+};
+
+// Only the valid elements of a bounded vector count: its padding becomes copies of the first element, which are
+// subtracted from the count of that value.
+distinct_values distinct(node& n, value vector) {
+  builder& b = n.b;
+  const dim length = vector.type().dims[0];
+  value all = vector;
+  if (is_bounded(length)) {
+    all = with_room(n, vector, 0, capacity_of(n.owner.state(), length));
+    value first = b.with_dims(b.slice_axis(all, 0, 0, 1), {});
+    all = b.where(b.binary(fn::less, b.iota_like(element_type::i64, all.type().dims, 0), b.dims_tensor({length})), all,
+                  first);
+  }
+  auto found = import_kernel(n, "Unique", {all});
+  distinct_values result{found[0], found[1], found[2], found[3], found[4]};
+  if (!is_bounded(length)) return result;
+  const value size = b.dims_tensor({length});
+  value copies = b.binary(fn::sub, b.dims_tensor(all.type().dims), size);
+  value is_first = b.binary(fn::equal, result.first, 0.0);
+  result.counts = b.binary(fn::sub, result.counts, b.where(is_first, copies, b.scalar(element_type::i64, 0)));
+  result.count = b.binary(fn::min, result.count, size);
+  result.inverse = b.slice_axis(result.inverse, 0, 0, length);
+  return result;
+}
+
+// Restores the order of first occurrence. The place of a value in it is the number of values that occur first before
+// it. Padding stays where it is.
+void order_by_occurrence(builder& b, distinct_values& d) {
+  const auto dims = d.first.type().dims;
+  const scatter_elements write{0, scatter_reduction::none};
+  const auto all = [&](double x) { return b.broadcast_to(b.scalar(element_type::i64, x), dims); };
+  value at = b.binary(fn::max, d.first, 0.0);  // the padding marks element 0, which always occurs first
+  value marks = b.add(write, {all(0), at, all(1)});
+  value before = b.add(cumulative_sum{0, true, false}, {marks});
+  value place = b.where(b.binary(fn::less, d.first, 0.0), b.iota_like(element_type::i64, dims, 0),
+                        b.add(gather{0}, {before, at}));
+  d.inverse = b.add(gather{0}, {place, d.inverse});
+  for (value* v : {&d.values, &d.first, &d.counts}) *v = b.add(write, {*v, place, *v});
+}
+
 std::vector<value> unique(node& n) {
   builder& b = n.b;
-  need_known_dims(n.type(0));
-  if (n.type(0).element_count() == 0) refuse("an input without elements");
+  if (n.type(0).is_static() && n.type(0).element_count() == 0) refuse("an input without elements");
   const bool along = n.has_attribute("axis");
   const std::int64_t axis = along ? n.axis("axis", 0, n.rank(0)) : 0;
   value compared = b.to_type(n.in(0), sortable(n.type(0).type));
+  if (along && has_bounded_dims(n.type(0))) refuse("subtensors of an input whose size depends on data");
   if (along) compared = lexicographic_ranks(b, compared, axis);
-  const std::int64_t elements = compared.type().element_count();
-  auto found = import_kernel(n, "Unique", {b.with_dims(compared, {elements})});
-  value values = found[0], first = found[1], inverse = found[2], counts = found[3], count = found[4];
-  // Restore the order of first occurrence; the padding, -1, goes last.
-  if (n.integer("sorted", 1) == 0) {
-    value order = order_of(
-        b, b.where(b.binary(fn::less, first, 0.0), b.scalar(element_type::i64, static_cast<double>(elements)), first));
-    inverse = b.add(gather{0}, {order_of(b, order), inverse});
-    for (value* v : {&values, &first, &counts}) *v = b.add(gather{0}, {*v, order});
-  }
-  values = along ? b.add(gather{axis}, {n.in(0), b.binary(fn::max, first, 0.0)}) : b.to_type(values, n.type(0).type);
-  std::vector<value> results{shortened(n, values, axis, count), shortened(n, first, 0, count), inverse,
-                             shortened(n, counts, 0, count)};
+  distinct_values found = distinct(n, b.with_dims(compared, {compared.type().elements()}));
+  if (n.integer("sorted", 1) == 0) order_by_occurrence(b, found);
+  value values = along ? b.add(gather{axis}, {n.in(0), b.binary(fn::max, found.first, 0.0)})
+                       : b.to_type(found.values, n.type(0).type);
+  const std::int64_t least = b.facts().at_least(compared.type().elements(), 1) ? 1 : 0;
+  std::vector<value> results{shortened(n, values, axis, found.count, least), shortened(n, found.first, 0, found.count),
+                             found.inverse, shortened(n, found.counts, 0, found.count)};
   results.resize(std::min(results.size(), n.outputs()));
   return results;
 }

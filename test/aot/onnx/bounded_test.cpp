@@ -125,26 +125,6 @@ TEST(bounded_dims, sizes_follow_through_the_graph) {
   EXPECT_EQ(got[2].at_int(0), 0);
 }
 
-TEST(bounded_dims, unique_in_both_orders) {
-  for (std::int64_t sorted : {0, 1}) {
-    model_builder m;
-    m.input("x", float_type, {"6"})
-        .output("values")
-        .output("first", int64_type)
-        .output("inverse", int64_type)
-        .output("counts", int64_type);
-    graph_builder::attribute(m.node("Unique", {"x"}, {"values", "first", "inverse", "counts"}), "sorted", sorted);
-    program p = m.import();
-    auto got = run(p, {floats({6}, {2, 1, 1, 3, 4, 3})});
-    auto numbers = [](std::vector<std::int64_t> values) { return literal::from_int64(values); };
-    EXPECT_EQ(got[0], sorted ? floats({4}, {1, 2, 3, 4}) : floats({4}, {2, 1, 3, 4}));
-    EXPECT_EQ(got[1], sorted ? numbers({1, 0, 3, 4}) : numbers({0, 1, 3, 4}));
-    EXPECT_EQ(got[2], sorted ? numbers({1, 0, 0, 2, 3, 2}) : numbers({0, 1, 1, 2, 3, 2}));
-    EXPECT_EQ(got[3], sorted ? numbers({2, 1, 2, 1}) : numbers({1, 2, 2, 1}));
-    EXPECT_EQ(got[4], numbers({4}));
-  }
-}
-
 TEST(bounded_dims, known_data_gives_known_sizes) {
   model_builder m;
   m.input("z", float_type, {"3"}).output("y", int64_type).output("kept");
@@ -413,20 +393,6 @@ TEST(bounded_dims, a_slice_of_known_length_at_a_computed_place) {
   EXPECT_EQ(p.main().outputs().size(), 1u);
   const auto got = evaluate(p.bind({{"N", 5}}).main(), std::vector{floats({5}, {1, 2, 4, 8, 16}), floats({1}, {2})});
   EXPECT_EQ(got[0].to_doubles(), (std::vector<double>{4}));
-}
-
-TEST(bounded_dims, unique_rows_are_counted) {
-  model_builder m;
-  m.input("x", float_type, {"4", "2"}).output("y").output("i");
-  graph_builder::attribute(m.node("Unique", {"x"}, {"y", "", "i"}), "axis", 0);
-  program p = m.import();
-  literal x = literal::of<float>({element_type::f32, {4, 2}}, {3, 1, 2, 9, 3, 1, 3, 0});
-  auto outputs = evaluate(p.main(), std::vector{x}, spirv::library_runner(p));
-  auto rows = outputs[0].to_doubles();
-  rows.resize(6);
-  EXPECT_EQ(rows, (std::vector<double>{2, 9, 3, 0, 3, 1}));
-  EXPECT_EQ(outputs[1].to_int64(), (std::vector<std::int64_t>{2, 0, 2, 1}));
-  EXPECT_EQ(outputs[2].at_int(0), 3);
 }
 
 }  // namespace
