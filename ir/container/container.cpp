@@ -155,14 +155,16 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
   pack_extras(options.extras, level, sections);
   if (options.sign_with && std::ranges::any_of(programs, [](const program* each) { return needs_consent(*each); }))
     sections.push_back(sign_native(sections, *options.sign_with));
-  write_container(file, parse_version(kiln_version()), sections, {weights.section_bytes(), [&](output_file& out) {
-                                                                    std::uint64_t begin = out.size();
-                                                                    for (std::size_t t = 0;
-                                                                         t < weights.tensors().size(); ++t) {
-                                                                      out.pad_to(begin + weights.tensors()[t].offset);
-                                                                      out.write(weights.bytes(t));
-                                                                    }
-                                                                  }});
+  file_header header;
+  header.version = needed_version(p);
+  header.written_by = parse_version(kiln_version());
+  write_container(file, std::move(header), sections, {weights.section_bytes(), [&](output_file& out) {
+                                                        std::uint64_t begin = out.size();
+                                                        for (std::size_t t = 0; t < weights.tensors().size(); ++t) {
+                                                          out.pad_to(begin + weights.tensors()[t].offset);
+                                                          out.write(weights.bytes(t));
+                                                        }
+                                                      }});
 }
 
 program read_program(const std::filesystem::path& file) { return read_program(file, native_consent{}); }
@@ -208,7 +210,7 @@ void replace_extras(const std::filesystem::path& source, const std::filesystem::
     pack_extras(extras, write_options{}.compression_level, sections);
     if (opened.has(section_kind::signature))
       sections.push_back(opened.packed(section_kind::signature));  // the signature does not cover the extras
-    write_container(target, opened.header().written_by, sections,
+    write_container(target, opened.header(), sections,
                     {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
   });
 }

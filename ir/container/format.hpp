@@ -29,7 +29,10 @@
 namespace kiln::container {
 
 inline constexpr std::array<std::uint8_t, 8> magic{0x89, 'K', 'I', 'L', 'N', '\r', '\n', 0x1a};
-inline constexpr std::uint32_t format_version = 1;
+// The newest version that this Kiln reads. A file has the oldest version that does not mislead a reader:
+//   1  everything else
+//   2  a program without its weights (stripped.hpp): a reader of version 1 would compute with zeros
+inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::size_t header_bytes = 64, table_row_bytes = 64, max_sections = 64;
 inline constexpr std::size_t section_alignment = 16, weights_alignment = 4096, tensor_alignment = 64;
 // FlatBuffers limits sections to 2 GiB. The limit does not apply to `weights`.
@@ -56,7 +59,7 @@ struct section_row {
 };
 
 struct file_header {
-  std::uint32_t version = format_version;
+  std::uint32_t version = 1;
   std::array<std::uint16_t, 3> written_by{};
   std::uint64_t file_bytes = 0;
   std::vector<section_row> sections;

@@ -1,4 +1,5 @@
 #include "ir/container/sections.hpp"
+#include "ir/container/stripped.hpp"
 #include "ir/error.hpp"
 #include "ir/json.hpp"
 
@@ -15,6 +16,8 @@ json describe(const std::string& name, const shape& type) {
 
 }  // namespace
 
+std::uint32_t needed_version(const program& p) { return p.metadata.contains(stripped_weights_key) ? 2 : 1; }
+
 std::string make_manifest(const program& p, const write_options& options) {
   json inputs = json::array(), outputs = json::array(), symbols = json::object(), metadata = json::object();
   for (value v : p.main().parameters()) inputs.push_back(describe(module::parameter_name(v), v.type()));
@@ -28,7 +31,7 @@ std::string make_manifest(const program& p, const write_options& options) {
   }
   for (const auto& [key, value] : p.metadata) metadata[key] = value;
   json manifest{{"kiln_version", std::string(kiln_version())},
-                {"format_version", format_version},
+                {"format_version", needed_version(p)},
                 {"dialect_version", options.dialect_version},
                 {"inputs", std::move(inputs)},
                 {"outputs", std::move(outputs)},

@@ -42,7 +42,7 @@ bool sign_native_code(const std::filesystem::path& file, const signing_key& key)
     if (row.kind != section_kind::weights && row.kind != section_kind::signature)
       sections.push_back(opened.packed(row.kind));
   sections.push_back(sign_native(sections, key));
-  write_container(file, opened.header().written_by, sections,
+  write_container(file, opened.header(), sections,
                   {opened.weights().size(), [&](output_file& out) { out.write(opened.weights()); }});
   return true;
 }

@@ -37,10 +37,9 @@ packed_section pack(section_kind kind, std::vector<std::byte> raw, int compressi
   return result;
 }
 
-void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by,
+void write_container(const std::filesystem::path& target, file_header header,
                      const std::vector<packed_section>& sections, const weights_section& weights) {
-  file_header header;
-  header.written_by = written_by;
+  header.sections.clear();
   std::uint64_t end = header_bytes + (sections.size() + 1) * table_row_bytes;
   auto place = [&](section_kind kind, container::codec how, std::uint64_t stored, std::uint64_t raw,
                    const content_hash& hash) {

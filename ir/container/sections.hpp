@@ -31,8 +31,9 @@ struct weights_section {
   std::function<void(output_file&)> write;
 };
 
-// Lays out the sections in the given order, followed by the weights, and writes the file atomically.
-void write_container(const std::filesystem::path& target, const std::array<std::uint16_t, 3>& written_by,
+// Lays out the sections in the given order, followed by the weights, and writes the file atomically. Of `header` only
+// the two versions are used.
+void write_container(const std::filesystem::path& target, file_header header,
                      const std::vector<packed_section>& sections, const weights_section& weights);
 
 // An open file whose header and table have been verified. A section is copied first and the copy is verified, so
@@ -67,6 +68,9 @@ program::kernel_table decode_kernels(std::span<const std::byte> section);
 
 std::vector<std::byte> encode_objects(std::vector<embedded_object> objects);
 std::vector<embedded_object> decode_objects(std::span<const std::byte> section);
+
+// The version of the format that a file with this program needs (format.hpp).
+std::uint32_t needed_version(const program& p);
 
 // Makes the JSON that `inspect` shows to people. It repeats facts of the other sections and adds none.
 std::string make_manifest(const program& p, const write_options& options);

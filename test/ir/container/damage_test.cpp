@@ -136,7 +136,7 @@ TEST(damage, zip_bomb_is_refused) {
     }
   for (packed_section& s : f.sections)
     s.hash = blake3(s.stored), s.raw_bytes = s.codec == container::codec::raw ? s.stored.size() : s.raw_bytes;
-  write_container(folder / "bomb.kiln", {0, 1, 0}, f.sections,
+  write_container(folder / "bomb.kiln", header, f.sections,
                   {f.weights.size(), [&](output_file& out) { out.write(f.weights); }});
   EXPECT_EQ(kind_of_reading(folder / "bomb.kiln"), error_kind::corrupted);
 }

@@ -32,7 +32,9 @@ struct forge {
       s.raw_bytes = s.stored.size();
       s.hash = blake3(s.stored);
     }
-    container::write_container(file, {0, 1, 0}, sections,
+    container::file_header header;
+    header.written_by = {0, 1, 0};
+    container::write_container(file, header, sections,
                                {weights.size(), [&](container::output_file& out) { out.write(weights); }});
   }
 };

@@ -172,11 +172,11 @@ TEST(signed_native, steps_with_custom_operators_need_a_signature) {
   for (const auto& other : packed("others.kiln"))
     for (auto& s : sections)
       if (s.kind == other.kind && s.kind == section_kind::steps) s = other;
-  container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, nothing);
+  container::write_container(folder / "evil.kiln", container::file_header(), sections, nothing);
   EXPECT_TRUE(untrusted("evil.kiln", trusting(1)));
   // Without its steps the file is another one.
   std::erase_if(sections, [](const auto& s) { return s.kind == section_kind::steps; });
-  container::write_container(folder / "evil.kiln", {0, 1, 0}, sections, nothing);
+  container::write_container(folder / "evil.kiln", container::file_header(), sections, nothing);
   EXPECT_FALSE(read_steps(folder / "evil.kiln", trusting(1)));
 }
 
@@ -227,7 +227,7 @@ TEST(signed_native, nothing_can_be_changed_or_moved) {
       if (row.kind != section_kind::weights) sections.push_back(opened.packed(row.kind));
     std::vector<std::byte> weights(opened.weights().begin(), opened.weights().end());
     change(sections, weights);
-    container::write_container(folder / "evil.kiln", {0, 1, 0}, sections,
+    container::write_container(folder / "evil.kiln", opened.header(), sections,
                                {weights.size(), [&](container::output_file& out) { out.write(weights); }});
     EXPECT_THROW(read_program(folder / "evil.kiln", trusting(1)), error) << what;
     EXPECT_THROW(read_program(folder / "evil.kiln"), error) << what;
