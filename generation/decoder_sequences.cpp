@@ -135,7 +135,9 @@ void decoder::check_loaded(const sequence_batch& loaded) const {
   require(!loaded.encoded || encoder_, "the model has no encoder");
   if (loaded.encoded) {
     const shape& type = loaded.encoded->type;
-    require(type.rank() == 3 && std::ssize(loaded.encoded->mask) == type.dims[0].value() * type.dims[1].value(),
+    std::int64_t rows = 0;
+    require(type.rank() == 3 && !__builtin_mul_overflow(type.dims[0].value(), type.dims[1].value(), &rows) &&
+                std::ssize(loaded.encoded->mask) == rows,
             "what was encoded has another shape");
   }
   if (loaded.past > 0) last_->check_state(loaded.state, std::ssize(loaded.history), loaded.past);

@@ -8,7 +8,7 @@
 namespace kiln {
 
 // The whole file, of any kind (a pipe, too). Reads at most `limit` bytes. Throws error{missing_file} if the file cannot
-// be opened or read, and error{unsupported} if it is larger than `limit`.
+// be opened or read or is a pipe to which nobody writes for 5 s, and error{unsupported} if it is larger than `limit`.
 std::string read_file(const std::filesystem::path& file, std::size_t limit);
 
 }  // namespace kiln

@@ -36,7 +36,8 @@ std::size_t io_buffers::bytes_of(const executable& of) {
 
 void io_buffers::upload(std::span<const literal> inputs) {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    device_->upload(const_cast<std::byte*>(inputs_[i].data()), inputs[i].bytes().data(), inputs_[i].size());
+    if (plan_->inputs[i].used)
+      device_->upload(const_cast<std::byte*>(inputs_[i].data()), inputs[i].bytes().data(), inputs_[i].size());
   device_->synchronize();
 }
 

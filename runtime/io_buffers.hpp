@@ -15,7 +15,7 @@ class io_buffers {
   // With all tensors in one block of at least bytes_of(of) bytes, which must outlive this object.
   io_buffers(const executable& of, std::byte* block);
   static std::size_t bytes_of(const executable& of);
-  // Uploads dense tensors in the order of the plan's inputs; complete on return.
+  // Uploads dense tensors in the order of the plan's inputs, without those that nothing reads; complete on return.
   void upload(std::span<const literal> inputs);
   std::vector<literal> download() const;
   // Swaps the memory of an output and an input, so that the next run reads what this run wrote. Both must have the same

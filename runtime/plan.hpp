@@ -152,6 +152,7 @@ struct plan_port {
   std::size_t bytes = 0, alignment = 1;
   buffer_id buffer = 0;
   std::vector<bounded_axis> bounded = {};
+  bool used = true;  // of an input: a step reads it, or it is an output
 };
 
 // A callback of the embedding application that does the work of certain code objects, for example with a vendor

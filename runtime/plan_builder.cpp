@@ -56,6 +56,7 @@ std::unique_ptr<template_parts> plan_builder::build() {
   for (value v : main.parameters()) {
     inputs.push_back(add_port(buffer_place::input, plan_.inputs.size(), v));
     plan_.inputs.push_back(port(module::parameter_name(v), v, inputs.back()));
+    plan_.inputs.back().used = main.has_uses(v.producer);
   }
   for (std::size_t i = 0; i < main.outputs().size(); ++i) {
     value v = main.outputs()[i];

@@ -9,7 +9,8 @@
 
 namespace kiln::tools {
 
-// `type` must be static. The values depend only on the seed, the input's name, its shape and its range.
+// `type` must be static. The values depend only on the seed, the input's name, its shape and its range. An input that
+// nothing in the program reads is zeros, which take no memory.
 literal random_input(const program& p, const std::string& name, const shape& type, std::uint64_t seed);
 
 }  // namespace kiln::tools

@@ -1,6 +1,7 @@
 """Files whose payloads crash MLIR's reader or make it loop, behind right hashes: one line that names the kernel, exit
 3, and no signal."""
 import os
+import subprocess
 import time
 
 from onnx import helper
@@ -48,6 +49,37 @@ class Hostile(KilnCase):
         """A file whose input has 1.3 GB, as it says. The kernels are asked before the input is made."""
         done = self.kiln("run", os.path.join(FOLDER, "large_input.kiln"), "--no-cache", "--memory-limit", "1GiB", code=3)
         self.assertIn("input 0 is f32[1, 2, 31981574, 5], the kernel has f32[1, 2, 6, 5]", self.error_line(done))
+
+    @kiln_case.no_memory_limit
+    def test_an_input_that_nothing_reads_costs_no_memory(self):
+        inputs = [kiln_case.tensor("x", [2, 3]), kiln_case.tensor("unread", [1 << 29])]
+        model = self.save("model.onnx", [helper.make_node("Relu", ["x"], ["y"])], inputs, [kiln_case.tensor("y", [2, 3])])
+        self.kiln("compile", model, "-o", self.path("model.kiln"))
+        child = subprocess.Popen([kiln_case.KILN, "run", self.path("model.kiln"), "--no-cache", "--quiet"])
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        if not kiln_case.SANITIZER:
+            self.assertLess(usage.ru_maxrss, 1 << 20)  # KiB; the input has 2 GiB
+
+    def test_a_pipe_without_a_writer(self):
+        model = self.save("model.onnx", [helper.make_node("Relu", ["x"], ["y"])], [kiln_case.tensor("x", [2, 3])], [kiln_case.tensor("y", [2, 3])])
+        self.kiln("compile", model, "-o", self.path("model.kiln"))
+        os.mkfifo(self.path("pipe"))
+        for arguments in [["compile", model, "-o", self.path("x.kiln"), "--custom-op", self.path("pipe")],
+                          ["warm", self.path("model.kiln"), "--replay", self.path("pipe"), "--target", "x86-64-v3", "--cache", self.path("cache")]]:
+            with self.subTest(arguments):
+                began = time.monotonic()
+                self.assertIn("nobody writes to it", self.error_line(self.kiln(*arguments, code=3)))
+                self.assertLess(time.monotonic() - began, 30)
+
+    def test_a_long_name_in_a_custom_operator(self):
+        with open(self.path("long.hip"), "w") as source:
+            source.write("int x = " + "a" * (1 << 20) + ";\n")
+        model = self.save("model.onnx", [helper.make_node("Relu", ["x"], ["y"])], [kiln_case.tensor("x", [2, 3])], [kiln_case.tensor("y", [2, 3])])
+        began = time.monotonic()
+        self.kiln("compile", model, "-o", self.path("x.kiln"), "--custom-op", self.path("long.hip"), code=3)
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_files_without_an_end(self):
         """A sparse file of a terabyte and /dev/zero: refused before they are copied."""

@@ -1,8 +1,11 @@
 #include "ir/read_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "ir/error.hpp"
 #include "test/ir/container/forge.hpp"
@@ -33,6 +36,21 @@ TEST(read_file, refuses_what_is_larger_than_its_limit) {
   std::ofstream(folder / "text") << "1234";
   EXPECT_EQ(refusal(folder / "text", 3), error_kind::unsupported);
   EXPECT_EQ(refusal("/dev/zero", 100'000), error_kind::unsupported);  // has no end
+}
+
+TEST(read_file, waits_for_the_writer_of_a_pipe) {
+  const scratch_folder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(refusal(folder / "pipe", 100), error_kind::missing_file);  // nobody writes
+  std::thread writer([&] {
+    std::ofstream to(folder / "pipe");
+    to << "first ";
+    to.flush();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    to << "second";
+  });
+  EXPECT_EQ(read_file(folder / "pipe", 100), "first second");
+  writer.join();
 }
 
 TEST(read_file, says_what_cannot_be_read) {
