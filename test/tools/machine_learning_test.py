@@ -97,11 +97,24 @@ class MachineLearning(OperatorCase):
         nodes, ends = self.trees(4, 3, 5, "BRANCH_LEQ")
         for how in ("SUM", "AVERAGE", "MIN", "MAX"):
             self.check("TreeEnsembleRegressor", [("x", x)], domain=ML, n_targets=1, aggregate_function=how, **nodes, **self.weights("target", ends, [0]))
+            # Several weights of a leaf for one target: the first one counts if there is one target, else their sum.
+            self.check("TreeEnsembleRegressor", [("x", x)], domain=ML, n_targets=1, aggregate_function=how, **nodes, **self.weights("target", ends, [0, 0, 0]))
+        self.check("TreeEnsembleRegressor", [("x", x)], domain=ML, n_targets=2, **nodes, **self.weights("target", ends, [0, 0, 1]))
         for kind in ("NONE", "SOFTMAX", "LOGISTIC"):
             self.check("TreeEnsembleClassifier", [("x", x)], ["label", "y"], domain=ML, **nodes, **self.weights("class", ends, [0, 1, 2]), classlabels_int64s=[4, 5, 6], post_transform=kind)
         for kind, positive, one in (("NONE", True, 0), ("NONE", False, 0), ("LOGISTIC", False, 0), ("SOFTMAX", True, 0), ("NONE", True, 1), ("NONE", False, 1), ("LOGISTIC", False, 1)):
             self.check("TreeEnsembleClassifier", [("x", x)], ["label", "y"], domain=ML, **nodes, **self.weights("class", ends, [one], positive), classlabels_int64s=[0, 1], post_transform=kind,
                        base_values=[0.125])
+
+    def test_nodes_with_several_parents(self):
+        """A set of categories as LightGBM's converter writes it: comparisons that lead to one node."""
+        nodes = {"nodes_treeids": [0] * 6, "nodes_nodeids": [0, 1, 2, 3, 4, 5], "nodes_featureids": [0, 1, 0, 0, 0, 0], "nodes_modes": ["BRANCH_EQ", "BRANCH_LEQ", "BRANCH_EQ", "LEAF", "LEAF", "LEAF"],
+                 "nodes_values": [1.0, 0.0, 3.0, 0.0, 0.0, 0.0], "nodes_truenodeids": [1, 4, 1, 0, 0, 0], "nodes_falsenodeids": [2, 5, 3, 0, 0, 0]}
+        x = np.array([[1, -1], [1, 2], [2, -1], [2, 2], [3, -1], [3, 2]], np.float32)
+        self.check("TreeEnsembleRegressor", [("x", x)], domain=ML, n_targets=1, **nodes, **self.weights("target", [(0, 3), (0, 4), (0, 5)], [0]))
+        for true_nodes in ([1, 0, 1, 0, 0, 0], [1, 2, 1, 0, 0, 0]):  # around the root, and below it
+            circle = {**nodes, "nodes_truenodeids": true_nodes}
+            self.refused("below itself", "TreeEnsembleRegressor", [("x", x)], domain=ML, n_targets=1, **circle, **self.weights("target", [(0, 3), (0, 4), (0, 5)], [0]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #include "aot/onnx/ops/forest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -43,23 +44,45 @@ branch kind_of(const std::string& mode) {
   return found->kind;
 }
 
-// Refuses an inner node that is reached twice, so cycles terminate. A leaf may have several parents.
-std::int64_t depth_of(const forest& f) {
-  std::vector<bool> reached(f.size());
-  std::vector<std::int64_t> level = f.roots;
-  for (std::int64_t depth = 0;; ++depth) {
-    std::vector<std::int64_t> next;
-    for (std::int64_t at : level) {
-      auto i = static_cast<std::size_t>(at);
-      if (f.kinds[i] == branch::leaf) continue;
-      if (reached[i]) invalid("a node of a tree is reached twice");
-      reached[i] = true;
-      next.push_back(f.yes[i]);
-      next.push_back(f.no[i]);
+// Returns the length of the longest way from a root to a leaf; 0 for leaves. A node may have several parents:
+// LightGBM's converter writes a set of categories as a chain of comparisons that lead to one node. Refuses cycles, and
+// fewer than `least` nodes.
+std::int64_t depth_of(const forest& f, std::size_t least) {
+  const auto children = [&](std::int64_t at) -> std::array<std::int64_t, 2> {
+    return {f.yes[static_cast<std::size_t>(at)], f.no[static_cast<std::size_t>(at)]};
+  };
+  const auto is_leaf = [&](std::int64_t at) { return f.kinds[static_cast<std::size_t>(at)] == branch::leaf; };
+  std::vector<std::int64_t> parents(f.size()), depth(f.size()), reached;
+  std::vector<bool> seen(f.size());
+  const auto reach = [&](std::int64_t at) {
+    if (!seen[static_cast<std::size_t>(at)]) reached.push_back(at);
+    seen[static_cast<std::size_t>(at)] = true;
+  };
+  std::ranges::for_each(f.roots, reach);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (is_leaf(reached[i])) continue;
+    for (std::int64_t child : children(reached[i])) {
+      ++parents[static_cast<std::size_t>(child)];
+      reach(child);
     }
-    if (next.empty()) return depth;
-    level = std::move(next);
   }
+  // A node follows when all of its parents are done.
+  std::vector<std::int64_t> done;
+  for (std::int64_t at : reached)
+    if (parents[static_cast<std::size_t>(at)] == 0) done.push_back(at);
+  std::int64_t deepest = 0;
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    const std::int64_t below = depth[static_cast<std::size_t>(done[i])] + 1;
+    if (is_leaf(done[i])) continue;
+    for (std::int64_t child : children(done[i])) {
+      const auto c = static_cast<std::size_t>(child);
+      depth[c] = std::max(depth[c], below);
+      deepest = std::max(deepest, depth[c]);
+      if (--parents[c] == 0) done.push_back(child);
+    }
+  }
+  if (done.size() < std::max(reached.size(), least)) invalid("a node of a tree is below itself");
+  return deepest;
 }
 
 void check_features(const forest& f, const shape& x) {
@@ -130,7 +153,7 @@ indexed_forest forest_of_lists(node& n, const shape& x) {
   for (std::size_t i = 0; i < count; ++i)
     if (!is_child[i]) f.roots.push_back(static_cast<std::int64_t>(i));
   check_features(f, x);
-  f.depth = depth_of(f);
+  f.depth = depth_of(f, count);  // a node that no root leads to is in a cycle
   return result;
 }
 
@@ -180,7 +203,7 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x) {
   f.features.resize(count + leaves);
   f.missing_is_yes.resize(count + leaves);
   f.thresholds.resize(count + leaves);
-  f.depth = depth_of(f);
+  f.depth = depth_of(f, 0);
   return result;
 }
 

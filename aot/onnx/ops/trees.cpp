@@ -26,7 +26,9 @@ void check_targets(std::int64_t targets, std::int64_t count) {
     invalid(std::to_string(targets) + " targets are out of range");
 }
 
-// Converts the attributes PREFIX_treeids, _nodeids, _ids and _weights to [nodes, targets].
+// Converts the attributes PREFIX_treeids, _nodeids, _ids and _weights to [nodes, targets]. Weights of one leaf for one
+// target are added. As in onnxruntime, the first one counts alone if there is a single target: skl2onnx repeats the
+// number of a leaf for every class (decision_leaf, decision_path).
 literal weight_table(node& n, const indexed_forest& f, const std::string& prefix, std::int64_t targets,
                      const std::map<std::int64_t, std::int64_t>* columns) {
   auto weights = numbers_of(n, prefix + "_weights");
@@ -36,13 +38,16 @@ literal weight_table(node& n, const indexed_forest& f, const std::string& prefix
   check_targets(targets, count);
   const double absent = absent_weight(f.trees, n.text("aggregate_function", "SUM"));
   std::vector<double> table(static_cast<std::size_t>(count * targets), absent);
+  std::set<std::int64_t> given;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto found = f.index.find({trees[i], nodes[i]});
     std::int64_t column = columns ? columns->at(ids[i]) : ids[i];
     if (found == f.index.end() || column < 0 || column >= targets)
       invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]));
     double& entry = table[static_cast<std::size_t>(found->second * targets + column)];
-    entry = entry == absent ? weights[i] : entry + weights[i];
+    const bool fresh = given.insert(found->second * targets + column).second;
+    if (fresh) entry = weights[i];
+    else if (targets > 1 || columns) entry += weights[i];
   }
   return literal::from_doubles({f.trees.type, {count, targets}}, table);
 }
