@@ -1,6 +1,7 @@
 // recurrent (RNN, GRU, LSTM): a workgroup computes all time steps of one batch entry. The state is in shared memory. In
-// the product h · Rᵀ a thread owns columns and reads R transposed, so that neighbouring threads read neighbouring
-// weights. A prepare stage transposes R. Time steps and batch may be open.
+// the product h · Rᵀ a thread owns columns. On NVIDIA GPUs the workgroup holds R for all steps (gpu_held_weights.hpp);
+// otherwise it reads R transposed, so that neighbouring threads read neighbouring weights. A prepare stage transposes
+// R. Time steps and batch may be open.
 #include <algorithm>
 #include <array>
 
@@ -10,6 +11,7 @@
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 #include "mlir_bridge/kinds/recurrent/generators.hpp"
+#include "mlir_bridge/kinds/recurrent/gpu_held_weights.hpp"
 
 namespace kiln::gpu {
 
@@ -32,6 +34,9 @@ struct recurrent_stage {
   Value b, hidden_state, cell_state, sums, gated;  // shared memory: [H], [H], [G*H], [H]
   // Y, final h and final c, if requested.
   std::array<std::optional<buffer>, 3> results;
+  // With held weights, each thread has at most one unit, and reads what it needs of inputs and bias before the product.
+  std::optional<held_weights> held = {};
+  values words = {}, unit_inputs = {}, unit_bias = {};
 
   Value one_of(scalar_function f, Value x) const {
     std::array<Value, 1> operands{x};
@@ -44,12 +49,18 @@ struct recurrent_stage {
 
   // Distributes the elements of [low, high) over the threads, followed by a barrier.
   void share(std::int64_t low, std::int64_t high, const std::function<void(Value)>& body) const {
+    if (held) {
+      Value i = code.add(group.thread(), low);
+      code.when(code.less(i, code.constant(high)), [&] { body(i); });
+      return group.barrier();
+    }
     code.loop(code.add(group.thread(), low), code.constant(high), group.threads(), body);
     group.barrier();
   }
 
   // sums[from..to) = state · transposed[:, from..to) + bias.
-  void product(Value state, std::int64_t from, std::int64_t to) const {
+  void product(Value state, std::int64_t from, std::int64_t to) {
+    if (held) return held->product(group, words, state, sums, from, to);
     share(from, to, [&](Value column) {
       Value weights = e.pointer(transposed);
       auto step = [&](Value k, Value total) {
@@ -70,12 +81,37 @@ struct recurrent_stage {
     });
   }
 
-  Value gate_input(Value t, std::int64_t gate, Value i) const {
+  // Loads the inputs and the bias of this thread's unit, whose latency the product hides.
+  void read_unit(Value t) {
+    const std::int64_t count = gates / hidden;
+    Value unit = group.thread();
+    unit_inputs.clear(), unit_bias.clear();
+    auto read = [&] {
+      values found;
+      for (std::int64_t g = 0; g < count; ++g) found.push_back(load_input(t, g, unit));
+      for (std::int64_t g = 0; g < count; ++g)
+        found.push_back(code.load(e.pointer(bias), code.add(unit, g * hidden), type, 1));
+      return found;
+    };
+    const values none(static_cast<std::size_t>(2 * count), code.number(code.scalar_type(type), 0));
+    values found = code.branch(code.less(unit, code.constant(hidden)), read, [&] { return none; });
+    unit_inputs.assign(found.begin(), found.begin() + count);
+    unit_bias.assign(found.begin() + count, found.end());
+  }
+
+  Value load_input(Value t, std::int64_t gate, Value i) const {
     Value row = code.add(e.mul(t, batch), b);
     return code.load(e.pointer(inputs_gates), code.add(code.mul(row, gates), code.add(i, gate * hidden)), type, 1);
   }
-  Value sum(std::int64_t gate, Value i) const { return local(sums, code.add(i, gate * hidden)); }
-  Value gate(Value t, std::int64_t g, Value i) const { return plus(gate_input(t, g, i), sum(g, i)); }
+  Value gate_input(Value t, std::int64_t gate, Value i) const {
+    return held ? unit_inputs[static_cast<std::size_t>(gate)] : load_input(t, gate, i);
+  }
+  Value sum(std::int64_t gate, Value i) {
+    Value column = code.add(i, gate * hidden);
+    if (held) return plus(held->sum(sums, column), unit_bias[static_cast<std::size_t>(gate)]);
+    return local(sums, column);
+  }
+  Value gate(Value t, std::int64_t g, Value i) { return plus(gate_input(t, g, i), sum(g, i)); }
 
   void set_hidden(Value t, Value i, Value h) const {
     keep(hidden_state, i, h);
@@ -83,7 +119,8 @@ struct recurrent_stage {
       code.store(e.pointer(*results[0]), code.add(code.mul(code.add(e.mul(t, batch), b), hidden), i), type, h);
   }
 
-  void step(Value t) const {
+  void step(Value t) {
+    if (held) read_unit(t);
     using enum scalar_function;
     switch (op.cell) {
       case recurrent_cell::rnn:
@@ -126,6 +163,20 @@ struct recurrent_stage {
   }
 };
 
+// Returns R transposed, to [hidden, gates].
+buffer transpose_weights(kernel_emitter& e, const buffer& weights, std::array<std::int64_t, 2> dims, bool constant) {
+  code_builder& code = e.code;
+  buffer transposed = e.add_scratch(weights.type, {dims[0], dims[1]}, constant);
+  e.parallel(
+      "transpose_weights", {dims[0], dims[1]}, 1,
+      [&](std::span<const Value> at) {
+        Value x = code.load(e.pointer(weights), code.add(code.mul(at[1], dims[0]), at[0]), weights.type, 1);
+        code.store(e.pointer(transposed), code.add(code.mul(at[0], dims[1]), at[1]), weights.type, x);
+      },
+      constant);
+  return transposed;
+}
+
 }  // namespace
 
 void emit_recurrent(kernel_emitter& e) {
@@ -142,18 +193,16 @@ void emit_recurrent(kernel_emitter& e) {
          initial = e.materialize(inputs[3]), initial_cell;
   if (lstm) initial_cell = e.materialize(inputs[4]);
   bool constant = e.only_parameters(inputs[1]);
-  buffer transposed = e.add_scratch(type, {hidden, gates}, constant);
-  e.parallel(
-      "transpose_weights", {hidden, gates}, 1,
-      [&](std::span<const Value> at) {
-        Value x = code.load(e.pointer(weights), code.add(code.mul(at[1], hidden), at[0]), type, 1);
-        code.store(e.pointer(transposed), code.add(code.mul(at[0], gates), at[1]), type, x);
-      },
-      constant);
+  const std::optional<held_plan> plan = plan_held_weights(e.target, hidden, gates, type);
+  std::optional<held_weights> held;
+  buffer transposed;
+  if (plan) held.emplace(e, *plan, weights, constant);
+  else transposed = transpose_weights(e, weights, {hidden, gates}, constant);
 
   const std::int64_t wave = e.target.gpu.wave;
   workgroup group(e, "recurrent", batch,
-                  std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
+                  plan ? threads_of(*plan, wave)
+                       : std::min<std::int64_t>(e.target.gpu.max_threads, (gates + wave - 1) / wave * wave));
   std::int64_t bytes = storage_bits(state_type) / 8;
   recurrent_stage s{e,
                     code,
@@ -171,7 +220,7 @@ void emit_recurrent(kernel_emitter& e) {
                     group.block(),
                     group.lds(hidden * bytes),
                     {},
-                    group.lds(gates * bytes),
+                    group.lds(gates * (plan ? plan->parts : 1) * bytes),
                     {},
                     {}};
   if (lstm) s.cell_state = group.lds(hidden * bytes);
@@ -179,10 +228,20 @@ void emit_recurrent(kernel_emitter& e) {
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
     for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
       if (e.fusion.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
+  if (held) {
+    s.held.emplace(*held);
+    s.words = s.held->load(group);
+  }
   s.read_state(initial, s.hidden_state);
   if (lstm) s.read_state(initial_cell, s.cell_state);
-  code.loop(code.constant(0), e.size(steps), 1,
-            [&](Value i) { s.step(op.reverse ? code.sub(e.size(steps - 1), i) : i); });
+  auto step = [&](Value i) { s.step(op.reverse ? code.sub(e.size(steps - 1), i) : i); };
+  if (s.held)
+    code.loop(code.constant(0), e.size(steps), 1, s.words, [&](Value i, std::span<const Value> words) {
+      s.words = s.held->opaque(words);
+      step(i);
+      return s.words;
+    });
+  else code.loop(code.constant(0), e.size(steps), 1, step);
   if (s.results[1]) s.write_state(s.hidden_state, *s.results[1]);
   if (lstm && s.results[2]) s.write_state(s.cell_state, *s.results[2]);
   group.close();

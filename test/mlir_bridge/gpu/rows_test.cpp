@@ -2,6 +2,8 @@
 // Numbers are compared in test/emulation and by the scripts for real devices.
 #include "gpu_targets.hpp"
 #include "ir/ops/cache_update.hpp"
+#include "jit/targets.hpp"
+#include "mlir_bridge/kinds/recurrent/gpu_held_weights.hpp"
 
 namespace kiln::test {
 namespace {
@@ -175,6 +177,33 @@ TEST(gpu_order, recurrent) {
     if (cell == recurrent_cell::lstm) inputs.push_back(of(f16, {b, h}));
     check_one(inputs, recurrent{cell, true, false});
   }
+}
+
+// What a workgroup holds of the weights decides the code: registers, shared memory, and the rest in global memory.
+TEST(gpu_order, recurrent_weights_of_any_size) {
+  constexpr std::int64_t t = 3, b = 2;
+  for (auto [type, h] : {std::pair{f16, 128}, {f32, 128}, {f16, 256}})
+    check_one({of(type, {t, b, 4 * h}), of(type, {4 * h, h}), of(type, {4 * h}), of(type, {b, h}), of(type, {b, h})},
+              recurrent{recurrent_cell::lstm, false, false});
+  for (auto [type, h] : {std::pair{f16, 64}, {f32, 12}})
+    check_one({of(type, {t, b, 3 * h}), of(type, {3 * h, h}), of(type, {3 * h}), of(type, {b, h})},
+              recurrent{recurrent_cell::gru, false, h == 64});
+}
+
+TEST(gpu_order, recurrent_weights_are_held_where_they_fit) {
+  const target_row hopper = find_target("sm_90");
+  const auto lstm = gpu::plan_held_weights(hopper, 128, 512, f16), wide = gpu::plan_held_weights(hopper, 128, 512, f32),
+             gru = gpu::plan_held_weights(hopper, 64, 192, f16), large = gpu::plan_held_weights(hopper, 256, 1024, f16);
+  EXPECT_EQ(lstm->in_registers, 64);
+  EXPECT_EQ(wide->in_registers + wide->in_shared, 128);
+  EXPECT_GT(wide->in_shared, 0);
+  EXPECT_EQ(gru->parts, 4);
+  EXPECT_EQ(gru->in_registers, 8);
+  EXPECT_GT(large->in_shared, 0);
+  EXPECT_LT(large->in_registers + large->in_shared, large->words());
+  EXPECT_FALSE(gpu::plan_held_weights(hopper, 512, 2048, f16));
+  EXPECT_FALSE(gpu::plan_held_weights(hopper, 30, 120, f16));
+  EXPECT_FALSE(gpu::plan_held_weights(find_target("gfx942"), 128, 512, f16));
 }
 
 // Elements of less than a byte: threads write bytes, and a last launch packs them.
