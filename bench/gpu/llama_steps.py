@@ -164,7 +164,8 @@ def torch_case(batch, count, past, context, way):
     llm = Weights(SHAPE, context)
     weights = dict(llm.tensors())
     cos, sin = (torch.from_numpy(np.concatenate([a, a], -1)).cuda() for a in llm.rotations())
-    caches = torch.zeros(llm.layers, 2, batch, llm.kv, context, llm.head, dtype=torch.half, device="cuda")
+    # A tensor for each: inductor copies the whole of a tensor of which a part is written.
+    caches = [[torch.zeros(batch, llm.kv, context, llm.head, dtype=torch.half, device="cuda") for _ in range(2)] for _ in range(llm.layers)]
     ones = torch.ones(llm.width, dtype=torch.half, device="cuda")
     columns = torch.arange(context, device="cuda")
 
@@ -179,13 +180,13 @@ def torch_case(batch, count, past, context, way):
             q, k, v = (F.rms_norm(x, (llm.width,), ones, llama.EPSILON) @ weights[f"{i}.qkv"]).split([llm.width, llm.kv * llm.head, llm.kv * llm.head], -1)
             q, k, v = (t.unflatten(-1, (-1, llm.head)).transpose(1, 2) for t in (q, k, v))
             q, k = rotate(q, position), rotate(k, position)
-            caches[i, 0].index_copy_(2, position, k)
-            caches[i, 1].index_copy_(2, position, v)
+            caches[i][0].index_copy_(2, position, k)
+            caches[i][1].index_copy_(2, position, v)
             if way == "mask":
-                k, v = (caches[i, j][:, :, None].expand(-1, -1, llm.heads // llm.kv, -1, -1).reshape(batch, llm.heads, context, llm.head) for j in (0, 1))
+                k, v = (caches[i][j][:, :, None].expand(-1, -1, llm.heads // llm.kv, -1, -1).reshape(batch, llm.heads, context, llm.head) for j in (0, 1))
                 a = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
             elif way == "rows":
-                a = F.scaled_dot_product_attention(q, caches[i, 0, :, :, :past + 1], caches[i, 1, :, :, :past + 1], enable_gqa=True)
+                a = F.scaled_dot_product_attention(q, *(c[:, :, :past + 1] for c in caches[i]), enable_gqa=True)
             else:
                 a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
             x = x + a.transpose(1, 2).flatten(2) @ weights[f"{i}.o"]
