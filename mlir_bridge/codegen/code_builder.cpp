@@ -173,6 +173,15 @@ Value code_builder::less(Value a, Value b) { return make<mlir::arith::CmpIOp>(ml
 Value code_builder::equal(Value a, Value b) { return make<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::eq, a, b); }
 Value code_builder::select(Value condition, Value a, Value b) { return make<mlir::arith::SelectOp>(condition, a, b); }
 
+std::pair<Value, std::int64_t> code_builder::split_sum(Value v) {
+  if (auto k = known(v)) return {{}, *k};
+  auto sum = v.getDefiningOp<mlir::arith::AddIOp>();
+  auto k = sum ? known(sum.getRhs()) : std::nullopt;
+  if (!k) return {v, 0};
+  auto [rest, more] = split_sum(sum.getLhs());
+  return {rest, more + *k};
+}
+
 values code_builder::delinearize(Value linear, std::span<const std::int64_t> dims) {
   values digits(dims.size());
   for (std::size_t i = dims.size(); i-- > 0;) {

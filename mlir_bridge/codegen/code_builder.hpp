@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/element_type.hpp"
@@ -82,6 +83,8 @@ class code_builder {
   Value less(Value a, Value b);                     // signed, i1
   Value equal(Value a, Value b);                    // i1
   Value select(Value condition, Value a, Value b);  // condition: i1, or a vector of i1
+  // Returns v as the sum of a value, which is null if v is a constant, and a constant.
+  static std::pair<Value, std::int64_t> split_sum(Value v);
   // Row-major digits of a linear index: linear = ((d0 * dims[1]) + d1) * dims[2] + ...
   values delinearize(Value linear, std::span<const std::int64_t> dims);
   Value linearize(std::span<const Value> indices, std::span<const std::int64_t> dims);

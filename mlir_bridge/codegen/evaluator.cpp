@@ -39,7 +39,7 @@ Value evaluator::at(value v, const position& where, std::int64_t lanes) {
                              index.each ? index.each.getAsOpaquePointer() : nullptr);
   if (auto found = memo_.find(name); found != memo_.end()) return found->second;
   Value result;
-  if (auto buffer = e.in_memory(v)) result = load(*buffer, where, lanes);
+  if (auto buffer = e.in_memory(v)) result = load(*buffer, where, lanes, e.pointer(*buffer));
   else result = compute(v, where, lanes);
   memo_[name] = result;
   return result;
@@ -50,9 +50,70 @@ Value evaluator::compute(value v, const position& where, std::int64_t lanes) {
   return rules.compute();
 }
 
+namespace {
+
+// Returns true if v is `number` divided by `divisor`.
+bool is_quotient(Value v, Value number, std::int64_t divisor) {
+  auto quotient = v.getDefiningOp<mlir::arith::DivUIOp>();
+  return quotient && quotient.getLhs() == number && code_builder::known(quotient.getRhs()) == divisor;
+}
+
+// Returns the number whose remainder by `divisor` v is; null if v is no such remainder.
+Value dividend(Value v, std::int64_t divisor) {
+  auto remainder = v.getDefiningOp<mlir::arith::RemUIOp>();
+  return remainder && code_builder::known(remainder.getRhs()) == divisor ? remainder.getLhs() : Value();
+}
+
+// The axes of a position from `first` on, up to some last one, whose indices are all digits of `number`.
+struct digits {
+  std::size_t first = 0;
+  Value number;
+};
+
+// Finds the axes up to `last` whose indices code_builder::delinearize() made from one number.
+std::optional<digits> find_digits(const std::vector<dim>& sizes, const position& where, std::size_t last) {
+  Value number, rest;  // `rest` is the number without the digits that were found, except the outermost one
+  std::int64_t divisor = 1;
+  for (std::size_t axis = last + 1; axis-- > 0;) {
+    const axis_index& index = where[axis];
+    if (!index.uniform() || !sizes[axis].is_static()) return std::nullopt;
+    const std::int64_t size = sizes[axis].value();
+    if (rest && is_quotient(index.base, rest, divisor)) return digits{axis, number};
+    if (size == 1 && code_builder::known(index.base) == 0) continue;
+    const Value next = dividend(index.base, size);
+    if (!next || (rest && !is_quotient(next, rest, divisor))) return std::nullopt;
+    if (!rest) number = next;
+    rest = next;
+    divisor = size;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 evaluator::memory_offset evaluator::offset_of(const buffer& b, const position& where, std::int64_t lanes) {
   const auto strides = b.strides();
   memory_offset result{code.constant(0), {}};
+  std::int64_t constant = 0;
+  auto add_base = [&](Value index, const dim& stride) {
+    if (!code.on.small_code || !stride.is_static()) {
+      result.base = code.add(result.base, e.mul(index, stride));
+      return;
+    }
+    auto [variable, fixed] = code.split_sum(index);
+    if (variable) result.base = code.add(result.base, e.mul(variable, stride));
+    constant += fixed * stride.value();
+  };
+  // Offsets are summed from the outermost axis on. Axes below `joined` are part of a number that is added at its last
+  // digit.
+  std::vector<std::optional<digits>> numbers(where.size());
+  std::vector<bool> joined(where.size());
+  for (std::size_t axis = code.on.small_code ? where.size() : 0; axis-- > 0;) {
+    numbers[axis] = find_digits(b.sizes, where, axis);
+    if (!numbers[axis]) continue;
+    for (std::size_t digit = numbers[axis]->first; digit < axis; ++digit) joined[digit] = true;
+    axis = numbers[axis]->first;
+  }
   for (std::size_t i = 0; i < where.size(); ++i) {
     auto add_each = [&](Value index) {
       Value term = e.mul(index, strides[i]);
@@ -64,16 +125,16 @@ evaluator::memory_offset evaluator::offset_of(const buffer& b, const position& w
     }
     if (const std::int64_t factor = known_factor(strides[i]))
       result.multiple = std::gcd(result.multiple, std::min(any_multiple, where[i].multiple) % any_multiple * factor);
-    result.base = code.add(result.base, e.mul(where[i].base, strides[i]));
+    if (!joined[i]) add_base(numbers[i] ? numbers[i]->number : where[i].base, strides[i]);
     if (where[i].step == 0 || lanes == 1) continue;
     if (strides[i].is_static()) result.step += where[i].step * strides[i].value();
     else add_each(code.mul(code.lane_numbers(lanes), where[i].step));
   }
+  result.base = code.add(result.base, constant);
   return result;
 }
 
-Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes) {
-  Value pointer = e.pointer(b);
+Value evaluator::load(const buffer& b, const position& where, std::int64_t lanes, Value pointer) {
   auto [offset, each, step, multiple] = offset_of(b, where, lanes);
   if (!each && step == 1 && lanes > 1) return code.load(pointer, offset, b.type, lanes, multiple);
   if (!each) return code.load_strided(pointer, offset, step, b.type, lanes);

@@ -62,7 +62,7 @@ class evaluator {
   friend struct evaluator_rules;
   using key = std::pair<value, std::vector<std::tuple<void*, std::int64_t, void*>>>;
   Value compute(value v, const position& where, std::int64_t lanes);
-  Value load(const buffer& b, const position& where, std::int64_t lanes);
+  Value load(const buffer& b, const position& where, std::int64_t lanes, Value pointer);
   // An offset in elements: lane l is at `base + l * step` or, if `each` is set, at base + each[l].
   struct memory_offset {
     Value base, each;

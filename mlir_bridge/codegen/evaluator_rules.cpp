@@ -7,6 +7,7 @@
 #include "ir/error.hpp"
 #include "ir/reference/resize.hpp"
 #include "ir/resized_axes.hpp"
+#include "mlir_bridge/codegen/alike_operands.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/open_taps.hpp"
@@ -424,6 +425,33 @@ Value evaluator_rules::rule(const pad& op) {
   return branch(all_inside, read, [&] { return fill; });
 }
 
+Value evaluator_rules::concat_by_number(const concat& op, std::size_t first, std::size_t last,
+                                        const std::vector<dim>& begins) {
+  const axis_index& index = where[static_cast<std::size_t>(op.axis)];
+  if (!code.on.small_code || index.each || index.step < 0 || index.step > 1) return {};
+  if (!begins[first].is_static() || !begins[first + 1].is_static()) return {};
+  const std::int64_t extent = (begins[first + 1] - begins[first]).value();
+  // The index is block * width + constant, and a block of `width` elements lies in one operand.
+  auto [variable, constant] = code.split_sum(index.base);
+  auto product = variable ? variable.getDefiningOp<mlir::arith::MulIOp>() : mlir::arith::MulIOp();
+  const auto width = product ? code.known(product.getRhs()) : std::nullopt;
+  if (!width || *width <= 0 || extent % *width) return {};
+  constant -= begins[first].value();
+  const std::int64_t inside = (constant % *width + *width) % *width, blocks = extent / *width;
+  if (inside + (index.step ? lanes : 1) > *width) return {};
+  const std::vector<buffer> operands = alike_operands(e, node, first, last);
+  if (operands.empty()) return {};
+  const Value block = code.add(product.getLhs(), (constant - inside) / *width);
+  const Value table = e.pointer_table(operands);
+  const mlir::Type pointer = e.pointer(operands[0]).getType();
+  const Value slot = code.make<mlir::LLVM::GEPOp>(table.getType(), pointer, table,
+                                                  llvm::ArrayRef<mlir::LLVM::GEPArg>{code.div(block, blocks)});
+  position source = where;
+  source[static_cast<std::size_t>(op.axis)] = {
+      code.add(code.mul(code.rem(block, blocks), *width), inside), index.step, {}, 0, extent, 1};
+  return ev.load(operands[0], source, lanes, code.make<mlir::LLVM::LoadOp>(pointer, slot));
+}
+
 Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::size_t last,
                                    const std::vector<dim>& begins) {
   auto axis = static_cast<std::size_t>(op.axis);
@@ -437,6 +465,7 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
     return ev.at(operand(i), source, lanes);
   };
   if (first + 1 == last) return from(first, affine(index, 1, dim(0) - begins[first]));
+  if (Value v = concat_by_number(op, first, last, begins)) return v;
   if (on_one_side(index, std::span(begins).subspan(first + 1, last - first - 1))) {
     std::size_t middle = (first + last) / 2;
     return branch(

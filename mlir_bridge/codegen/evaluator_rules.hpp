@@ -67,6 +67,9 @@ struct evaluator_rules {
   axis_index looked_up(value indices, const position& at, const dim& extent);
   axis_index padded(const axis_index& index, const pad& op, std::size_t axis, const dim& extent);
   Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<dim>& begins);
+  // Reads one of the operands [first, last), which are alike, by its number. Null if they are not alike, or if the
+  // index is not a multiple of a loop's variable from which the number follows.
+  Value concat_by_number(const concat& op, std::size_t first, std::size_t last, const std::vector<dim>& begins);
   // Runs `body` and discards the cached values afterwards, because code inside a branch is not visible outside it.
   Value nested(const std::function<Value()>& body);
   Value branch(Value condition, const std::function<Value()>& then, const std::function<Value()>& otherwise);

@@ -190,6 +190,7 @@ void kernel_emitter::begin_stage(const std::string& name, const dim& grid, bool 
   code.known_.clear();
   code.constants_.clear();
   read_sizes_.clear();
+  pointer_tables_.clear();
   launch next;
   next.symbol = symbol + "_" + std::to_string(launches_.size()) + "_" + name;
   if (grid.is_static()) next.grid = grid.value();
@@ -227,6 +228,28 @@ Value kernel_emitter::pointer(const buffer& b) {
   return add_argument(
       b, b.kind == buffer_kind::sizes ? code.on.sizes_space : code.on.global_space,
       code.builder.getDictionaryAttr({code.builder.getNamedAttr("llvm.noalias", code.builder.getUnitAttr())}));
+}
+
+Value kernel_emitter::pointer_table(const std::vector<buffer>& buffers) {
+  std::vector<std::pair<buffer_kind, std::uint32_t>> key;
+  values pointers;
+  for (const buffer& b : buffers) {
+    key.emplace_back(b.kind, b.index);
+    pointers.push_back(pointer(b));
+  }
+  Value& table = pointer_tables_[key];
+  if (table) return table;
+  mlir::OpBuilder::InsertionGuard guard(code.builder);
+  Value count = code.constant(std::ssize(buffers));
+  code.builder.setInsertionPointAfterValue(count);
+  const mlir::Type element = pointers[0].getType();
+  table = code.make<mlir::LLVM::AllocaOp>(
+      mlir::LLVM::LLVMPointerType::get(code.builder.getContext(), code.on.stack_space), element, count);
+  for (std::size_t i = 0; i < pointers.size(); ++i)
+    code.make<mlir::LLVM::StoreOp>(
+        pointers[i], code.make<mlir::LLVM::GEPOp>(table.getType(), element, table,
+                                                  llvm::ArrayRef<mlir::LLVM::GEPArg>{static_cast<std::int32_t>(i)}));
+  return table;
 }
 
 Value kernel_emitter::tensor_map_address(const buffer& b, tensor_map map) {

@@ -120,6 +120,8 @@ class kernel_emitter {
   Value begin() const { return begin_; }  // index
   Value end() const { return end_; }      // index
   Value pointer(const buffer& b);         // llvm.ptr, noalias; adds the argument on first use
+  // Returns the address of a table on the stack with the pointers of these buffers.
+  Value pointer_table(const std::vector<buffer>& buffers);
   // Adds an argument with a descriptor of b for the tensor copy engine, passed by value, and returns the argument's
   // address (generic address space, aligned to 64 bytes). Sets `map.argument`. Only on targets with tensor_copy.
   Value tensor_map_address(const buffer& b, tensor_map map);
@@ -160,6 +162,8 @@ class kernel_emitter {
   std::vector<dim> open_sizes_;
   // Sizes that were read in the open stage, keyed by the text of their expression.
   std::map<std::string, Value> read_sizes_;
+  // Tables of pointers of the open stage, keyed by their buffers.
+  std::map<std::vector<std::pair<buffer_kind, std::uint32_t>>, Value> pointer_tables_;
   Value add_argument(const buffer& b, unsigned address_space, mlir::DictionaryAttr attributes);
   std::map<std::pair<element_type, std::vector<double>>, mlir::LLVM::GlobalOp> tables_;
 };

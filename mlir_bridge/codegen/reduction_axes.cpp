@@ -41,6 +41,7 @@ reduction_axes::reduction_axes(kernel_emitter& e, value input, const std::vector
   } else {
     lane_axis = *last;
     lane_size = sizes[lane_axis];
+    if (lane_axis + 1 == rank) cuts = analysis.cuts();
   }
 }
 

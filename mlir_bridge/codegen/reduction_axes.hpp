@@ -20,7 +20,9 @@ struct reduction_axes {
   std::size_t lane_axis = 0;  // where !inner
   dim lane_size = 1;          // inner: of the last combined run; otherwise of the lane axis
   dim count = 1;              // elements combined into one
-  std::size_t rank = 0;       // of the input
+  // Where !inner: the positions along the lane axis where a concat of the input switches operands.
+  std::vector<std::int64_t> cuts;
+  std::size_t rank = 0;  // of the input
   // Runs of combined axes: each is iterated as one axis. The function below returns their extents.
   std::vector<std::vector<std::size_t>> runs;
   std::vector<dim> run_sizes;

@@ -1,6 +1,7 @@
 #include "mlir_bridge/codegen/reduction_space.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "mlir_bridge/codegen/reduction_axes.hpp"
 
@@ -19,7 +20,8 @@ reduction_space::reduction_space(kernel_emitter& e, value input, const std::vect
   kept = found.kept;
   for (const dim& size : found.kept_sizes) kept_dims.push_back(size.value());
   lane_axis = found.lane_axis;
-  lane_extent = found.lane_size.value();
+  lane_extent = divided_ = lane_high_ = found.lane_size.value();
+  cuts_ = found.cuts;
   count = found.count.value();
   runs_ = found.runs;
   for (const dim& size : found.run_sizes) run_extents_.push_back(size.value());
@@ -102,9 +104,39 @@ void reduction_space::write_row(std::span<const Value> at, std::int64_t lanes,
 values reduction_space::walk_column(std::span<const Value> at, Value lane, std::int64_t lanes, const values& initial,
                                     const visitor& visit) {
   position where = start(at);
-  where[lane_axis] = {lane, lanes > 1 ? 1 : 0, {}, 0, lane_extent, 1};
+  where[lane_axis] = {lane, lanes > 1 ? 1 : 0, {}, lane_low_, lane_high_, 1};
   return nest(where, 0, runs_.size(), initial,
               [&](const position& p, values state) { return visit(p, lanes, {}, state); });
+}
+
+void reduction_space::divide_by_operand(element_type type) {
+  // Each operand is code of its own. Densely connected networks concatenate dozens of tensors.
+  constexpr std::size_t most_operands = 64;
+  const std::int64_t common =
+      std::accumulate(cuts_.begin(), cuts_.end(), lane_extent, std::gcd<std::int64_t, std::int64_t>);
+  if (cuts_.empty() || cuts_.size() >= most_operands || common % e_.lanes_for(type, lane_extent)) return;
+  divided_ = common;
+  segments_ = divide_axis(e_, lane_extent, cuts_, [](std::int64_t) { return true; });
+}
+
+values reduction_space::walk_operands(Value first, const std::function<values()>& walk) {
+  if (segments_.empty()) return walk();
+  values result = walk_operands(first, 0, segments_.size(), walk);
+  lane_low_ = 0, lane_high_ = lane_extent;
+  return result;
+}
+
+values reduction_space::walk_operands(Value first, std::size_t begin, std::size_t end,
+                                      const std::function<values()>& walk) {
+  if (begin + 1 == end) {
+    lane_low_ = segments_[begin].low, lane_high_ = segments_[begin].high;
+    return walk();
+  }
+  const std::size_t middle = (begin + end) / 2;
+  return code_.branch(
+      code_.less(first, code_.constant(segments_[middle].low)),
+      [&] { return walk_operands(first, begin, middle, walk); },
+      [&] { return walk_operands(first, middle, end, walk); });
 }
 
 void reduction_space::parallel_columns(const std::string& name, element_type type, std::int64_t cost,
@@ -112,7 +144,7 @@ void reduction_space::parallel_columns(const std::string& name, element_type typ
   // Divides the lane axis into blocks of whole vectors, each with a parallel index of its own. The last block also
   // takes the remainder.
   std::int64_t lanes = e_.lanes_for(type, lane_extent);
-  std::int64_t block = lanes * vectors_abreast(lane_extent, lanes);
+  std::int64_t block = lanes * vectors_abreast(divided_, lanes);
   std::int64_t blocks = std::max<std::int64_t>(1, lane_extent / block);
   auto dims = kept_dims;
   dims.push_back(blocks);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "mlir_bridge/codegen/alike_operands.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 
 namespace kiln::codegen {
@@ -53,6 +54,11 @@ class reduction_space {
   // Outer mode: parallel loops over the kept indices and the lane axis. Calls body(at, index of the first of `lanes`).
   void parallel_columns(const std::string& name, element_type type, std::int64_t cost,
                         const std::function<void(std::span<const Value>, Value, std::int64_t)>& body);
+  // Outer mode: if the input is a concat along the lane axis whose operands consist of whole vectors, the blocks of
+  // parallel_columns lie in one operand each. walk_operands(), in its body, then emits walk() for each operand or run
+  // of alike operands, so that no loop inside it asks which operand it reads. Otherwise it emits walk() once.
+  void divide_by_operand(element_type type);
+  values walk_operands(Value first, const std::function<values()>& walk);
   // Returns the offset of an element within the row, for a row buffer (inner mode with a single run).
   bool single_run() const { return runs_.size() <= 1; }
   Value row_offset(const position& where) const { return runs_.empty() ? Value() : where[runs_.back().back()].base; }
@@ -68,6 +74,11 @@ class reduction_space {
   // Combined axes; each list is iterated as one axis.
   std::vector<std::vector<std::size_t>> runs_;
   std::vector<std::int64_t> run_extents_;
+  std::vector<std::int64_t> cuts_;
+  std::vector<axis_segment> segments_;  // empty unless divide_by_operand() found operands
+  values walk_operands(Value first, std::size_t begin, std::size_t end, const std::function<values()>& walk);
+  std::int64_t divided_ = 0;                   // a number of lanes that divides every operand, or the lane axis
+  std::int64_t lane_low_ = 0, lane_high_ = 0;  // where walk_column is known to be along the lane axis
 };
 
 // Returns 4, 2 or 1: the largest of these numbers such that this many vectors of `lanes` divide `extent`.

@@ -43,7 +43,7 @@ void close_stage(kernel_emitter& e) {
 
 const codegen_target& host_codegen_target() {
   static constexpr codegen_target host{
-      .open_stage = open_stage, .close_stage = close_stage, .pointwise_into = emit_pointwise_into};
+      .small_code = true, .open_stage = open_stage, .close_stage = close_stage, .pointwise_into = emit_pointwise_into};
   return host;
 }
 

@@ -4,6 +4,8 @@
 
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 #include "mlir_bridge/targets/target_table.hpp"
 
@@ -46,10 +48,19 @@ void unfuse(llvm::Module& module) {
               llvm::Intrinsic::getOrInsertDeclaration(&module, llvm::Intrinsic::fmuladd, call->getType()));
 }
 
+// Erases operations whose results nobody uses, such as indices of axes that an offset does not need. Users come after
+// what they use, so one walk from the end finds all.
+void erase_unused(mlir::ModuleOp module) {
+  module.walk<mlir::WalkOrder::PostOrder, mlir::ReverseIterator>([](mlir::Operation* operation) {
+    if (mlir::isOpTriviallyDead(operation)) operation->erase();
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMContext& context, const target_row& target,
                                             std::span<const launch> launches) {
+  erase_unused(module);
   auto result = codegen::to_llvm(module, context);
   if (target.triple == x86_triple && target.vector_bits < 256) unfuse(*result);
   set_function_attributes(*result, target, launches);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "mlir_bridge/codegen/alike_operands.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/pointwise_space.hpp"
 #include "mlir_bridge/cpu/open_span.hpp"
@@ -44,9 +45,10 @@ class pointwise_stage {
     if (!sizes_.back().is_static())
       return transposed ? emit_open_tiles(name, *transposed, cost, prepare) : emit_open_blocks(name, cost, prepare);
     std::int64_t extent = sizes_.back().value();
-    auto segments = make_segments(extent);
+    const std::vector<axis_segment> segments = make_segments(extent, !transposed);
     if (transposed) return emit_tiles(name, *transposed, segments, cost, prepare);
-    if (segments.size() == 1 && extent >= 2 * row_elements) return emit_blocks(name, cost, prepare);
+    if (segments.size() == 1 && segments[0].pieces == 1 && extent >= 2 * row_elements)
+      return emit_blocks(name, cost, prepare);
     // Small trailing axes become loops inside the parallel index.
     std::size_t inner = last;
     std::int64_t elements = extent;
@@ -59,19 +61,18 @@ class pointwise_stage {
   }
 
  private:
-  using segment = std::pair<std::int64_t, std::int64_t>;
-
-  std::vector<segment> make_segments(std::int64_t extent) const {
+  // Only whole vectors of a piece are written out, and not many of them.
+  std::vector<axis_segment> make_segments(std::int64_t extent, bool join) const {
     auto cuts = space_.cuts();
     if (cuts.size() >= most_segments) cuts.clear();
-    std::vector<segment> segments;
-    std::int64_t begin = 0;
-    for (std::int64_t cut : cuts) segments.push_back({begin, cut}), begin = cut;
-    segments.push_back({begin, extent});
-    return segments;
+    constexpr std::int64_t most_vectors = 8;
+    return divide_axis(e_, extent, cuts, [&](std::int64_t piece) {
+      const std::int64_t lanes = e_.lanes_for(type_, piece);
+      return join && piece % lanes == 0 && piece / lanes <= most_vectors;
+    });
   }
 
-  void emit_rows(values at, const std::vector<segment>& segments) {
+  void emit_rows(values at, const std::vector<axis_segment>& segments) {
     if (at.size() + 1 < sizes_.size()) {
       e_.code.loop(0, sizes_[at.size()].value(), 1, [&](Value i) {
         values deeper = at;
@@ -80,7 +81,20 @@ class pointwise_stage {
       });
       return;
     }
-    for (auto [low, high] : segments) emit_row(at, low, high);
+    for (const axis_segment& segment : segments)
+      if (segment.pieces > 1) emit_pieces(at, segment);
+      else emit_row(at, segment.low, segment.high);
+  }
+
+  // Emits the alike operands of a concat: a loop over them, in which one operand is written out.
+  void emit_pieces(const values& at, const axis_segment& segment) {
+    code_builder& code = e_.code;
+    const std::int64_t extent = segment.extent(), lanes = e_.lanes_for(type_, extent);
+    code.loop(0, segment.pieces, 1, [&](Value piece) {
+      const Value first = code.add(code.mul(piece, extent), segment.low);
+      for (std::int64_t i = 0; i < extent; i += lanes)
+        emit_element(at, code.add(first, i), lanes, segment, std::gcd(std::gcd(segment.low, extent), lanes));
+    });
   }
 
   // Emits one row of the last run, [low, high), with whole vectors. If the length is not divisible, the last vector
@@ -94,12 +108,12 @@ class pointwise_stage {
     });
   }
 
-  void emit_element(const values& at, Value i, std::int64_t lanes, segment range, std::int64_t multiple) {
+  void emit_element(const values& at, Value i, std::int64_t lanes, const axis_segment& range, std::int64_t multiple) {
     e_.keep_loops();
     std::vector<axis_index> of_runs;
     for (std::size_t run = 0; run + 1 < sizes_.size(); ++run)
       of_runs.push_back({at[run], 0, {}, 0, known_bound(sizes_[run]), 1});
-    of_runs.push_back({i, lanes > 1 ? 1 : 0, {}, range.first, range.second, multiple ? multiple : any_multiple});
+    of_runs.push_back({i, lanes > 1 ? 1 : 0, {}, range.low, range.high, multiple ? multiple : any_multiple});
     space_.emit(space_.at(of_runs), lanes);
   }
 
@@ -129,8 +143,8 @@ class pointwise_stage {
 
   // For a load that is contiguous along run `across` and strided along the last one: loops over tiles of `tile` rows,
   // whose cache lines stay in the cache.
-  void emit_tiles(const std::string& name, std::size_t across, const std::vector<segment>& segments, std::int64_t cost,
-                  bool prepare) {
+  void emit_tiles(const std::string& name, std::size_t across, const std::vector<axis_segment>& segments,
+                  std::int64_t cost, bool prepare) {
     auto& code = e_.code;
     const dim& rows = sizes_[across];
     std::vector<dim> outer(sizes_.begin(), sizes_.end() - 1);
@@ -140,8 +154,8 @@ class pointwise_stage {
         [&](std::span<const Value> at) {
           values index(at.begin(), at.end());
           Value first = code.mul(index[across], tile), end = e_.min(code.add(first, tile), rows);
-          for (auto [low, high] : segments) {
-            std::int64_t from = low, to = high, lanes = e_.lanes_for(type_, to - from);
+          for (const axis_segment& segment : segments) {
+            std::int64_t from = segment.low, to = segment.high, lanes = e_.lanes_for(type_, to - from);
             bool divides = (to - from) % lanes == 0;
             code.loop(from, to, lanes, [&](Value i) {
               Value column = divides ? i : code.min(i, to - lanes);

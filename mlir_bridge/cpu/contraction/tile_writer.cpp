@@ -62,19 +62,19 @@ tile_writer::tile_writer(kernel_emitter& emitter, const tile_shape& shape, eleme
       light_(epilogue_cost(emitter) <= light_epilogue),
       memory_(emitter.code.stack(accumulation, shape.rows * shape.columns())) {}
 
-void tile_writer::store(Value sum, const values& where) {
-  evaluator ev(e);
+void tile_writer::store(evaluator& ev, Value sum, const values& where) {
   ev.bind(e.anchor_result(), to_result(e.code, sum, accumulation_, e.anchor_result().type().type));
   ev.store_outputs(where, code_builder::lanes_of(sum));
 }
 
 void tile_writer::write_inline(const values& sums, const tile_place& place) {
+  evaluator ev(e);  // rows share what they read alike: a bias, scales of channels
   for (std::int64_t r = 0; r < shape_.rows; ++r) {
     values where = place.locate(e.code.constant(r));
     where.push_back({});
     for (std::int64_t v = 0; v < shape_.vectors; ++v) {
       where.back() = e.code.add(place.column, v * shape_.lanes);
-      store(sums[static_cast<std::size_t>(r * shape_.vectors + v)], where);
+      store(ev, sums[static_cast<std::size_t>(r * shape_.vectors + v)], where);
     }
   }
 }
@@ -91,9 +91,10 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
     if (place.last_columns)
       vectors = code.select(place.in_last_panel, code.constant(place.last_columns / shape_.lanes), vectors);
     auto store_vector = [&](Value v) {
+      evaluator ev(e);
       values at = where;
       at.back() = code.add(place.column, code.mul(v, shape_.lanes));
-      store(code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
+      store(ev, code.load(memory_, code.add(first, code.mul(v, shape_.lanes)), accumulation_, shape_.lanes), at);
     };
     // An expensive epilogue (GELU, SiLU) is written out for each vector: a processor overlaps independent polynomials,
     // but not the steps of one.
@@ -108,7 +109,8 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
           if (!((place.last_columns - done) & lanes)) continue;
           values at = where;
           at.back() = code.add(place.column, done);
-          store(code.load(memory_, code.add(first, done), accumulation_, lanes), at);
+          evaluator ev(e);
+          store(ev, code.load(memory_, code.add(first, done), accumulation_, lanes), at);
           done += lanes;
         }
       });

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "mlir_bridge/codegen/kernel_emitter.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/tile.hpp"
 
 namespace kiln::cpu {
@@ -36,7 +36,7 @@ class tile_writer {
  private:
   void write_inline(const values& sums, const tile_place& place);
   void write_from_memory(const values& sums, const tile_place& place);
-  void store(Value sum, const values& where);
+  void store(evaluator& ev, Value sum, const values& where);
   void fetch(const buffer& b, const tile_place& place, bool written);
   kernel_emitter& e;
   tile_shape shape_;

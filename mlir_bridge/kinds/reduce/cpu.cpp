@@ -69,21 +69,22 @@ void emit_reduce(kernel_emitter& e) {
     return;
   }
   std::int64_t native = e.lanes_for(r.type, space.lane_extent);
+  space.divide_by_operand(r.type);
   space.parallel_columns(
       "reduce", r.type, space.count, [&](std::span<const Value> at, Value first, std::int64_t width) {
         // Several adjacent vectors share the loops over the combined axes.
         std::int64_t vectors = width / native;
         values start(static_cast<std::size_t>(vectors), r.start(code, native));
-        values total = space.walk_column(
-            at, first, native, start, [&](const position& where, std::int64_t n, Value, std::span<const Value> state) {
-              values next;
-              for (std::int64_t v = 0; v < vectors; ++v) {
-                position shifted = where;
-                shifted[space.lane_axis].base = code.add(where[space.lane_axis].base, v * native);
-                next.push_back(r.combine(code, state[static_cast<std::size_t>(v)], read(shifted, n)));
-              }
-              return next;
-            });
+        auto step = [&](const position& where, std::int64_t n, Value, std::span<const Value> state) {
+          values next;
+          for (std::int64_t v = 0; v < vectors; ++v) {
+            position shifted = where;
+            shifted[space.lane_axis].base = code.add(where[space.lane_axis].base, v * native);
+            next.push_back(r.combine(code, state[static_cast<std::size_t>(v)], read(shifted, n)));
+          }
+          return next;
+        };
+        values total = space.walk_operands(first, [&] { return space.walk_column(at, first, native, start, step); });
         for (std::int64_t v = 0; v < vectors; ++v) {
           position where = kept_position(code, space, dims.size(), at);
           where[space.lane_axis] = {code.add(first, v * native), native > 1 ? 1 : 0, {}, 0, space.lane_extent, 1};

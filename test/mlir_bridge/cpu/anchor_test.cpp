@@ -64,6 +64,28 @@ TEST(anchor, reduce_takes_prologue_and_epilogue) {
   check(*m, 1, 1, tolerance{1e-4, 1e-5});
 }
 
+// A loop over the operands of a concat that are alike, and code of its own for every other one.
+TEST(anchor, reduces_a_concat) {
+  const std::vector<std::vector<std::int64_t>> all_widths{
+      {64, 32, 32, 32, 32, 32}, {32, 32, 32, 32}, {16, 48, 16}, {48, 48, 48, 48, 16}, {5, 32, 32, 32, 32}};
+  for (const auto& widths : all_widths)
+    for (bool keep : {false, true}) {
+      SCOPED_TRACE(widths.size());
+      std::vector<shape> inputs;
+      std::int64_t total = 0;
+      for (std::int64_t width : widths) inputs.push_back(f32({2, 3, 3, width})), total += width;
+      inputs.push_back(f32({total}));
+      check(*fusion(inputs,
+                    [&](module& m, in p) {
+                      value all = m.add(concat{3}, {p.begin(), p.end() - 1});
+                      value scaled = m.add(elementwise{scalar_function::mul},
+                                           {all, m.add(broadcast{{2, 3, 3, total}}, {p.back()})});
+                      return std::vector<value>{m.add(reduce{reduction_kind::mean, {1, 2}, keep}, {scaled})};
+                    }),
+            2, 1, tolerance{1e-4, 1e-5});
+    }
+}
+
 TEST(anchor, extremes_keep_nan) {
   std::vector<double> numbers(2 * 40, 1.0);
   numbers[25] = std::numeric_limits<double>::quiet_NaN();

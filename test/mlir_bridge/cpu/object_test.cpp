@@ -92,16 +92,18 @@ TEST(object, trace_tells_every_phase) {
   EXPECT_GT(trace.optimize_ms + trace.codegen_ms, 0);
 }
 
+// How often the optimized code of a kernel contains a text.
+std::size_t count(const std::string& what, const module& m) {
+  finalize_trace trace;
+  trace.want_texts = true;
+  loaded_kernel kernel(m, best_target(), {}, &trace);
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = trace.llvm_ir.find(what, at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
 // Pointwise kernels and long sums keep their loops, which saves compile time. Windows are unrolled.
 TEST(object, loops_are_unrolled_where_that_pays) {
-  const auto count = [](const std::string& what, const module& m) {
-    finalize_trace trace;
-    trace.want_texts = true;
-    loaded_kernel kernel(m, best_target(), {}, &trace);
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = trace.llvm_ir.find(what, at)) != std::string::npos; ++at) ++found;
-    return found;
-  };
   EXPECT_EQ(count("store <", *fusion({f32({64, 96}), f32({64, 32})},
                                      [](module& m, in p) {
                                        return std::vector<value>{
@@ -113,6 +115,32 @@ TEST(object, loops_are_unrolled_where_that_pays) {
   EXPECT_GE(count("load <", *fusion({f32({1, 12, 12, 16}), f32({3, 3, 1, 16})},
                                     [&](module& m, in p) { return std::vector<value>{m.add(op, p)}; })),
             9u * 3);
+}
+
+// A dozen operands that differ only in their address are one loop, in pointwise kernels and in reductions.
+TEST(object, alike_operands_share_their_code) {
+  const auto kernel = [](std::size_t operands, bool reduces) {
+    std::vector<shape> inputs(operands, f32({1, 7, 7, 32}));
+    inputs[0] = f32({1, 7, 7, 64});
+    return fusion(inputs, [&](module& m, in p) {
+      value v = m.add(elementwise{scalar_function::relu}, {m.add(concat{3}, p)});
+      return std::vector{reduces ? m.add(reduce{reduction_kind::mean, {1, 2}, true}, {v}) : v};
+    });
+  };
+  for (bool reduces : {false, true}) {
+    EXPECT_EQ(count("load <", *kernel(6, reduces)), count("load <", *kernel(13, reduces)));
+    EXPECT_GE(count(" br ", *kernel(6, reduces)), count(" br ", *kernel(13, reduces)));
+  }
+}
+
+// The place of a row of joined lines follows from its number: rows are not divided into lines and multiplied again.
+TEST(object, digits_of_a_number_are_joined_again) {
+  convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, tensor_layout::channels_last};
+  const auto m = fusion({f32({1, 7, 7, 96}), f32({1, 1, 96, 64}), f32({1, 7, 7, 64})}, [&](module& m, in p) {
+    value v = m.add(op, {p[0], p[1]});
+    return std::vector<value>{m.add(elementwise{scalar_function::add}, {v, p[2]})};
+  });
+  EXPECT_LE(count("rem i64", *m), 2u);  // those of the work item's number
 }
 
 }  // namespace

@@ -149,6 +149,24 @@ std::vector<movement> movements() {
       {"concat_last",
        {f32({5, 7}), f32({5, 33}), f32({5, 2})},
        [](module& m, in p) { return one(m.add(concat{1}, p)); }},
+      {"concat_alike",
+       {f32({3, 64}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 7})},
+       [](module& m, in p) { return one(m.add(concat{1}, p)); }},
+      {"concat_alike_first",
+       {f32({3, 5, 24}), f32({3, 5, 24}), f32({3, 5, 24}), f32({3, 5, 24}), f32({3, 5, 100})},
+       [](module& m, in p) { return one(m.add(concat{2}, p)); }},
+      {"concat_alike_and_scaled",
+       {f32({3, 64}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 32}), f32({3, 7}), f32({231})},
+       [](module& m, in p) {
+         value all = m.add(concat{1}, {p.begin(), p.end() - 1});
+         return one(m.add(elementwise{scalar_function::mul}, {all, m.add(broadcast{{3, 231}}, {p.back()})}));
+       }},
+      {"concat_alike_and_subtracted",
+       {f32({3, 16}), f32({3, 16}), f32({3, 16}), f32({3, 16}), f32({3, 64})},
+       [](module& m, in p) {
+         value a = m.add(concat{1}, {p[0], p[1], p[2], p[3]}), b = m.add(concat{1}, {p[3], p[1], p[0], p[2]});
+         return one(m.add(elementwise{scalar_function::add}, {m.add(elementwise{scalar_function::sub}, {a, b}), p[4]}));
+       }},
       {"concat_first",
        {f32({5, 7}), f32({1, 7}), f32({2, 7})},
        [](module& m, in p) { return one(m.add(concat{0}, p)); }},
@@ -274,7 +292,8 @@ TEST_P(every_movement, agrees_in_other_types) {
         name.starts_with("flat"))
       return;
     bool computes = name.starts_with("scalar") || name.starts_with("reshape") || name.ends_with("add") ||
-                    name.starts_with("two") || name.starts_with("broadcast");
+                    name.ends_with("scaled") || name.ends_with("subtracted") || name.starts_with("two") ||
+                    name.starts_with("broadcast");
     if (computes && type == element_type::boolean) continue;
     // The operation refuses bool.
     if (name.starts_with("nearest") && type == element_type::boolean) continue;
