@@ -133,6 +133,10 @@ class device {
   // Never throws. A failed launch is reported by the next check() or synchronize() of the stream; until then further
   // launches are dropped.
   virtual void launch(const launch_request& request) noexcept = 0;
+  // Launches that do not depend on each other. The host runs their work items side by side.
+  virtual void launch_together(std::span<const launch_request> requests) noexcept {
+    for (const launch_request& request : requests) launch(request);
+  }
   // Bracket a sequence of launches. In between, the device may keep its threads awake.
   virtual void begin_launches() noexcept {}
   virtual void end_launches() noexcept {}

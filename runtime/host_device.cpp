@@ -133,8 +133,16 @@ std::shared_ptr<const kernel_library> host_device::load(std::span<const native_k
   return std::make_shared<host_library>(code_image(objects, find_host_symbol));
 }
 
+namespace {
+
+host_kernel kernel_of(const launch_request& request) {
+  return {reinterpret_cast<host_kernel::entry>(const_cast<void*>(request.kernel.function))};
+}
+
+}  // namespace
+
 void host_device::launch(const launch_request& request) noexcept {
-  const host_kernel kernel{reinterpret_cast<host_kernel::entry>(const_cast<void*>(request.kernel.function))};
+  const host_kernel kernel = kernel_of(request);
   void* const* buffers = request.buffers.data();
   const std::int64_t grid = request.grid, blocks = request.blocks;
   if (blocks == 1) {
@@ -148,6 +156,19 @@ void host_device::launch(const launch_request& request) noexcept {
                          count = std::min(end - begin, grid - first);
       kernel(buffers + block * arguments, first, first + count);
       begin += count;
+    }
+  });
+}
+
+void host_device::launch_together(std::span<const launch_request> requests) noexcept {
+  std::int64_t items = 0;
+  for (const launch_request& request : requests) items += request.grid;
+  team_.run(items, [requests](std::int64_t begin, std::int64_t end) {
+    std::int64_t first = 0;  // item of the request
+    for (const launch_request& request : requests) {
+      const std::int64_t low = std::max(begin, first), high = std::min(end, first + request.grid);
+      if (low < high) kernel_of(request)(request.buffers.data(), low - first, high - first);
+      first += request.grid;
     }
   });
 }

@@ -29,6 +29,7 @@ class host_device final : public device {
   }
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
+  void launch_together(std::span<const launch_request> requests) noexcept override;
   void begin_launches() noexcept override { team_.stay_awake(1); }
   void end_launches() noexcept override { team_.stay_awake(-1); }
   void check(device_stream*) override {}

@@ -15,6 +15,7 @@ class plan_printer {
       text_ += fmt::format("block {} {}\n", b, plan_.blocks[b].module);
       for (const plan_step& step : plan_.blocks[b].steps) {
         std::visit([&](const auto& s) { line(s, plan_.instructions()[step.instruction].name); }, step.what);
+        if (step.together > 1) text_ += fmt::format(" side by side with the next {}", step.together - 1);
         const auto& origin = plan_.instructions()[step.instruction].origin;
         text_ += origin.empty() ? "\n" : "  # " + origin + "\n";
       }

@@ -125,6 +125,8 @@ struct plan_step {
   std::uint32_t instruction = 0;  // index in plan::instructions()
   // Changes when a plan_series gives the step other sizes.
   std::uint32_t revision = 0;
+  // This many steps from here on are launches that may run at the same time. For the host only.
+  std::uint32_t together = 1;
 };
 
 struct plan_block {
@@ -197,8 +199,9 @@ struct plan {
   std::vector<plan_port> inputs, outputs;
   std::size_t arena_bytes = 0;
   std::size_t zeroed_bytes = 0;
-  // Maximum number of arguments of a launch, counting all blocks of rows.
+  // Maximum number of arguments of a launch, counting all blocks of rows and all launches side by side.
   std::size_t most_arguments = 0;
+  std::size_t most_together = 1;  // maximum of plan_step::together
   std::size_t counters = 0;
   std::vector<foreign_call> calls;
   plan_report report;

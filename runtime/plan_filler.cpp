@@ -35,6 +35,7 @@ std::optional<plan> plan_filler::fill() {
   set_buffers();
   set_ports();
   if (!add_steps()) return std::nullopt;
+  find_neighbours();
   place_zeroed();
   place_arena();
   report();
@@ -86,14 +87,17 @@ bool plan_filler::add_steps() {
   for (const template_block& block : parts_.blocks) {
     plan_block& made = plan_.blocks.emplace_back(plan_block{block.module, {}});
     made.steps.reserve(block.steps.size());
+    auto& origins = origins_.emplace_back();
     for (std::size_t s = 0; s < block.steps.size(); ++s) {
       const template_step& step = block.steps[s];
       if (step.rows != size_table::none) {
         add_rows({parts_.row_uses[step.rows], step.rows, static_cast<std::int64_t>(s), step.instruction, made.steps});
+        origins.resize(made.steps.size(), -1);
         continue;
       }
       if (step.grid != size_table::none && sizes_[step.grid] == 0) continue;
       made.steps.push_back({step.what, step.instruction});
+      origins.push_back(static_cast<std::int64_t>(s));
       if (step.grid == size_table::none) continue;
       if (sizes_[step.grid] < 0 || sizes_[step.grid] > most) return false;
       std::get<launch_step>(made.steps.back().what).grid = sizes_[step.grid];
@@ -125,6 +129,7 @@ void plan_filler::place_arena() {
     requests[s].insert(requests[s].end(), added_[s].begin(), added_[s].end());
     std::vector<arena_request> wanted;
     wanted.reserve(requests[s].size());
+    for (template_request& request : requests[s]) request = lifetime(s, request);
     for (const template_request& request : requests[s])
       wanted.push_back(request.last < request.first  // never used
                            ? arena_request{}
@@ -148,7 +153,8 @@ void plan_filler::place_arena() {
 
 void plan_filler::report() {
   plan_report& r = plan_.report;
-  for (const plan_block& block : plan_.blocks)
+  for (const plan_block& block : plan_.blocks) {
+    std::size_t shared = 0, neighbours = 0;  // arguments of launches side by side, and how many of these follow
     for (const plan_step& step : block.steps) {
       std::size_t arguments = 0;
       if (const auto* launch = std::get_if<launch_step>(&step.what)) {
@@ -160,8 +166,12 @@ void plan_filler::report() {
       } else if (std::holds_alternative<copy_step>(step.what)) {
         ++r.copies;
       }
-      plan_.most_arguments = std::max(plan_.most_arguments, arguments);
+      if (neighbours) shared += arguments, --neighbours;
+      else shared = arguments, neighbours = step.together - 1;
+      plan_.most_arguments = std::max(plan_.most_arguments, shared);
+      plan_.most_together = std::max<std::size_t>(plan_.most_together, step.together);
     }
+  }
   r.prepared_bytes = parts_.prepare.bytes();
   r.prepared_found = parts_.prepare.found();
   r.prepared_made = parts_.prepare.made();

@@ -1,9 +1,11 @@
 // Fills a template in for one set of sizes. Internal to plan_template.cpp; implemented in plan_filler.cpp (sizes,
-// steps, arena) and filled_rows.cpp (row kernels). Used once, by one thread.
+// steps, arena), side_by_side.cpp (launches at the same time) and filled_rows.cpp (row kernels). Used once, by one
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/row_blocks.hpp"
@@ -34,6 +36,11 @@ class plan_filler {
   void set_buffers();
   void set_ports();
   bool add_steps();
+  // Finds launches that run side by side on the host (side_by_side.cpp), and how long their buffers live.
+  void find_neighbours();
+  bool is_worth_a_thread(const launch_step& launch) const;
+  bool independent(const launch_step& one, const launch_step& other) const;
+  template_request lifetime(std::size_t block, template_request request) const;
   void place_zeroed();
   void place_arena();
   void report();
@@ -61,6 +68,10 @@ class plan_filler {
   plan plan_;
   // Of the buffers that row kernels add, per scope.
   std::vector<std::vector<template_request>> added_;
+  // Per block and step of the plan: the step of the template, or -1 for a launch of a row kernel.
+  std::vector<std::vector<std::int64_t>> origins_;
+  // Per block: the first and the last step of the template that run side by side.
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> neighbours_;
   // Used again for each row kernel.
   std::vector<std::size_t> input_bytes_, output_bytes_;
   std::vector<row_blocks> covered_;

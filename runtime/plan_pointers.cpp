@@ -16,6 +16,7 @@ plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, s
       arena_(arena),
       table_(of.buffers.size(), nothing_at_all),
       values_(of.most_arguments),
+      requests_(of.most_together > 1 ? of.most_together : 0),
       counters_(of.counters) {
   for (std::size_t i = 0; i < table_.size(); ++i) {
     const plan_buffer& b = of.buffers[i];
@@ -63,6 +64,16 @@ launch_request plan_pointers::launch(const launch_step& step) {
   return {step.kernel, step.grid,      step.grid_y, step.grid_z,
           step.block,  step.lds_bytes, {},          {arguments_.data() + step.first_argument, step.argument_count},
           nullptr,     step.waits};
+}
+
+std::span<const launch_request> plan_pointers::launches(std::span<const plan_step> steps) {
+  void** next = values_.data();
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    const launch_step& step = std::get<launch_step>(steps[s].what);
+    requests_[s] = {.kernel = step.kernel, .grid = step.grid, .buffers = {next, step.argument_count}};
+    for (std::uint32_t i = 0; i < step.argument_count; ++i) *next++ = table_[plan_->arguments[step.first_argument + i]];
+  }
+  return std::span(requests_).first(steps.size());
 }
 
 launch_request plan_pointers::launch_blocks(const launch_step& step) {

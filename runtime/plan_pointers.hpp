@@ -3,6 +3,7 @@
 // this class can be moved but not copied. Used by one thread at a time.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "runtime/graph/device_graph.hpp"
@@ -30,6 +31,8 @@ class plan_pointers {
   // The result is valid until the next call. Re-encodes tensor maps whose pointer has changed; throws what
   // device::encode throws.
   launch_request launch(const launch_step& step);
+  // The same for steps that run side by side (plan_step::together).
+  std::span<const launch_request> launches(std::span<const plan_step> steps);
   foreign_work call(const call_step& step);
   graph_node copy(const copy_step& step) const;
   // Converts a launch, copy, count or call step to a graph node.
@@ -42,8 +45,9 @@ class plan_pointers {
   bool host_;
   std::byte* arena_;
   std::vector<void*> table_;  // per plan buffer
-  // Arguments of the current launch (for the host, of all blocks) or call.
+  // Arguments of the current launch (for the host, of all blocks or all launches side by side) or call.
   std::vector<void*> values_;
+  std::vector<launch_request> requests_;  // host: the current launches side by side
   std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
   std::vector<const void*> mapped_;       // per plan tensor map: the address that it was encoded for

@@ -15,6 +15,11 @@ void plan_runner::run_block(std::uint32_t block) {
       continue;
     }
     check_stop();
+    if (const std::size_t together = steps[at].together; together > 1 && !timer_) {
+      device_.launch_together(pointers_.launches(std::span(steps).subspan(at, together)));
+      at += together;
+      continue;
+    }
     const plan_step& step = steps[at++];
     bool holds_blocks = std::holds_alternative<if_step>(step.what) || std::holds_alternative<loop_step>(step.what);
     bool timed = timer_ && !holds_blocks;  // a body's time is counted by its own steps

@@ -60,6 +60,39 @@ TEST_F(plans, several_kernels_share_the_arena) {
   EXPECT_EQ(r.arena_sum_bytes, 6u * 192u + 64u);  // the last one lives in the output buffer
 }
 
+// Launches of one work item that touch different memory run at the same time, each with scratch of its own.
+TEST_F(plans, independent_launches_of_few_items_run_side_by_side) {
+  const shape large{element_type::f32, {16384}};
+  const auto mirror = [&](value v) {
+    return call(p, m, "mirror",
+                make_kernel({make_launch("mirror", 1, {in(0), scratch(0), out(0)})}, {{16384 * sizeof(float), false}}),
+                {v}, {large});
+  };
+  value x = m.add_parameter("x", large), y = m.add_parameter("y", large);
+  value a = mirror(x), b = mirror(y);
+  value aa = mirror(a), bb = mirror(b), aaa = mirror(aa);
+  m.set_outputs({aaa, bb}, {"a", "b"});
+  std::vector<float> first(16384), second(16384);
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<float>(i), second[i] = 0.5f - first[i];
+  const std::vector<literal> inputs{literal::of(large, first), literal::of(large, second)};
+  for (unsigned threads : {1u, 2u, 4u}) {
+    host_device on{threads};
+    executable e = load(p, on);
+    for (int run = 0; run < 20; ++run) {
+      auto outputs = run_poisoned(e, inputs);
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        ASSERT_EQ(outputs[0].as<float>()[i], first[first.size() - 1 - i]);
+        ASSERT_EQ(outputs[1].as<float>()[i], second[i]);
+      }
+    }
+    // Of the five, the first two and the next two are independent.
+    std::vector<std::size_t> together;
+    for (const plan_step& step : e.plan().blocks[0].steps) together.push_back(step.together);
+    EXPECT_EQ(together, threads == 1 ? std::vector<std::size_t>(5, 1) : std::vector<std::size_t>({2, 1, 2, 1, 1}));
+    EXPECT_EQ(e.plan().str().find("side by side with the next 1") == std::string::npos, threads == 1);
+  }
+}
+
 TEST_F(plans, aliases_share_storage_and_reach_the_output) {
   value x = m.add_parameter("x", vector_type);
   value a = twice(p, m, x);

@@ -116,7 +116,9 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     if (!n.has(i)) return b.broadcast_to(b.scalar(type, 0), {batch, hidden});
     return direction_of(b, batch_first ? b.permuted(n.in(i), {1, 0, 2}) : n.in(i), d);
   };
-  std::vector<value> outputs, final_h, final_c;
+  // The products of all directions come first: then nothing stands between the directions' recurrences, which the host
+  // runs side by side.
+  std::vector<value> all_products, late_biases;
   for (std::int64_t d = 0; d < directions; ++d) {
     value products = b.add(dot{false, true, type}, {flat, direction_of(b, weights, d)});
     value late_bias = b.broadcast_to(b.scalar(type, 0), {gates});
@@ -131,8 +133,13 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
         late_bias = of_state;
       products = b.binary(fn::add, products, reset_after ? of_input : b.binary(fn::add, of_input, of_state));
     }
+    all_products.push_back(b.with_dims(products, {steps, batch, gates}));
+    late_biases.push_back(late_bias);
+  }
+  std::vector<value> outputs, final_h, final_c;
+  for (std::int64_t d = 0; d < directions; ++d) {
     bool backwards = direction == "reverse" || d == 1;
-    products = b.with_dims(products, {steps, batch, gates});
+    value products = all_products[static_cast<std::size_t>(d)], late_bias = late_biases[static_cast<std::size_t>(d)];
     value state = initial(5, d), cell_state = is_lstm ? initial(6, d) : value{};
     value state_weights = direction_of(b, recurrence, d);
     const auto activations = activations_of(n, default_activations(cell), static_cast<std::size_t>(d));

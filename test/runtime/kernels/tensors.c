@@ -46,6 +46,15 @@ void multiply(void* const* b, int64_t begin, int64_t end) {
   float* out = b[2];
   for (int64_t i = begin; i < end; ++i) out[i] = x[i] * packed[i];
 }
+// M floats: out = reversed x, through scratch; one work item.
+#define M 16384
+void mirror(void* const* b, int64_t begin, int64_t end) {
+  const float* x = b[0];
+  float *copy = b[1], *out = b[2];
+  (void)begin, (void)end;
+  for (int64_t i = 0; i < M; ++i) copy[i] = x[i];
+  for (int64_t i = 0; i < M; ++i) out[i] = copy[M - 1 - i];
+}
 // out0 = x + 1, out1 = x - 1.
 void plus_minus(void* const* b, int64_t begin, int64_t end) {
   const float* x = b[0];
