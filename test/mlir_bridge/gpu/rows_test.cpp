@@ -202,7 +202,7 @@ TEST(gpu_order, recurrent_weights_of_any_size) {
   for (auto [type, h] : {std::pair{f16, 128}, {f32, 128}, {f16, 256}})
     check_one({of(type, {t, b, 4 * h}), of(type, {4 * h, h}), of(type, {4 * h}), of(type, {b, h}), of(type, {b, h})},
               recurrent{recurrent_cell::lstm, false, false});
-  for (auto [type, h] : {std::pair{f16, 64}, {f32, 12}})
+  for (auto [type, h] : {std::pair{f16, 64}, {f32, 12}, {element_type::bf16, 36}})
     check_one({of(type, {t, b, 3 * h}), of(type, {3 * h, h}), of(type, {3 * h}), of(type, {b, h})},
               recurrent{recurrent_cell::gru, false, h == 64});
 }
