@@ -6,6 +6,7 @@
 
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/dim_arithmetic.hpp"
+#include "aot/onnx/range_elements.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
@@ -250,6 +251,8 @@ std::optional<dim> builder::uniform_result(const operation& op, const std::vecto
 
 std::optional<known_elements> builder::known_result(const operation& op, const std::vector<value>& inputs,
                                                     const std::vector<shape>& shapes, const shape& output) const {
+  if (op.is<gather>() && !known(inputs[0]) && known(inputs[1]))
+    return elements_of_range(*this, inputs[0], *known(inputs[1]));
   std::vector<known_elements> values;
   for (value v : inputs) {
     auto elements = known(v);

@@ -194,6 +194,29 @@ literal output_of_values(const program& p, const std::vector<literal>& inputs) {
 }
 
 // Masks of padded batches are as long as the longest sequence.
+// As Funnel's positions, of which the first is taken.
+TEST(computed_sizes, an_element_of_a_range_that_is_open) {
+  const auto element = [](std::int64_t index, std::int64_t type) {
+    return array_of_size([=](model_builder& m) {
+             m.integers("zero", {}, {0}), m.integers("one", {}, {1}), m.integers("two", {}, {2});
+             m.node("Squeeze", {"shape"}, {"end"});
+             m.node("Range", {"zero", "end", "one"}, {"places"});
+             m.node("Mul", {"places", "two"}, {"even"});
+             m.node("Add", {"even", "one"}, {"odd"});
+             m.integers("minus", {1}, {-1});
+             graph_builder::attribute(m.node("Concat", {"minus", "odd"}, {"joined"}), "axis", 0);
+             graph_builder::attribute(m.node("Cast", {"joined"}, {"numbers"}), "to", type);
+             m.integers("at", {1}, {index});
+             m.node("Gather", {"numbers", "at"}, {"size"});
+           })
+        .import();
+  };
+  for (std::int64_t n : {3, 5}) {
+    EXPECT_EQ(size_for(element(1, float_type), n), 1) << n;
+    for (std::int64_t type : {float_type, int64_type}) EXPECT_EQ(size_for(element(-1, type), n), 2 * n - 1) << n;
+  }
+}
+
 TEST(computed_sizes, a_mask_is_as_long_as_the_largest_length) {
   for (bool floats : {false, true}) {
     model_builder m;
