@@ -42,7 +42,9 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
     opened->set_wait_limit(options.wait_limit);
     return opened;
   }
-  throw error(error_kind::usage, "device '" + std::string(name) + "': no device is called so; see kiln devices");
+  throw error(error_kind::usage,
+              "device '" + std::string(name) +
+                  "': no device is called so; the processor is host, a GPU is cuda:0 or hip:0; see kiln devices");
 }
 
 device_list find_devices(const device_options& options) {

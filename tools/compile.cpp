@@ -84,7 +84,7 @@ action declare_compile(CLI::App& app) {
   add_compile_options(app, o->choice);
   add_unsigned_option(app, o->unsigned_kernels);
   app.add_flag("--strip-weights", o->strip_weights,
-               "Write the file without its weights: its kernels can be finalized and tuned, and kiln refit gives it "
+               "Write the file without its weights: its kernels can be finalized and warmed, and kiln refit gives it "
                "weights");
   app.add_flag("--explain", o->explain,
                "Print which rewrites fired where, what they save by estimate, which ones were refused, and why "

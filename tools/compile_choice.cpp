@@ -78,7 +78,18 @@ const signing_key* key_for(const program& compiled, const std::string& file, boo
 
 }  // namespace
 
-compiled_model compile_model(const std::string& model, const compile_choice& c, explanation* explained) {
+compile_options compile_options_of(const compile_choice& c) {
+  compile_options compiling;
+  if (c.fp16) compiling.precision = element_type::f16;
+  if (c.bf16) compiling.precision = element_type::bf16;
+  compiling.dump_dir = c.dump_dir;
+  compiling.int4_weights = c.int4_weights;
+  compiling.disabled = c.disabled_passes;
+  return compiling;
+}
+
+compiled_model compile_model(const std::string& model, const compile_choice& c, explanation* explained,
+                             program* imported) {
   keep_freed_memory();
   check(c);
   using clock = std::chrono::steady_clock;
@@ -88,22 +99,18 @@ compiled_model compile_model(const std::string& model, const compile_choice& c, 
   auto custom = compile_custom_ops(c.custom_ops);
   importing.custom_operators = &custom;
   fix_dimensions(model, c, importing);
-  program imported = import_with_empty_past(model, importing);
+  program source = import_with_empty_past(model, importing);
+  if (imported) *imported = source.clone();
   const auto import_done = clock::now();
   compiled_model result;
-  compile_options compiling;
-  if (c.fp16) compiling.precision = element_type::f16;
-  if (c.bf16) compiling.precision = element_type::bf16;
-  compiling.dump_dir = c.dump_dir;
-  ask_for_steps(imported, compiling, result.steps);
-  compiling.int4_weights = c.int4_weights;
+  compile_options compiling = compile_options_of(c);
+  ask_for_steps(source, compiling, result.steps);
   compiling.quantized = &result.quantized;
-  compiling.disabled = c.disabled_passes;
   if (explained) {
     compiling.log = &explained->log;
     compiling.boundaries = &explained->boundaries;
   }
-  result.result = compile(std::move(imported), compiling);
+  result.result = compile(std::move(source), compiling);
   result.import_ms = ms(began, import_done);
   result.compile_ms = ms(import_done, clock::now());
   return result;

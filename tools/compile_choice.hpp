@@ -41,8 +41,13 @@ struct compiled_model {
   double import_ms = 0, compile_ms = 0;
 };
 
-// `explained` may be null. Throws error{usage} for options that contradict each other, and what the import throws.
-compiled_model compile_model(const std::string& model, const compile_choice& choice, explanation* explained);
+// The options of the passes that the choice decides.
+compile_options compile_options_of(const compile_choice& choice);
+
+// `explained` and `imported`, which receives the program before it is optimized, may be null. Throws error{usage} for
+// options that contradict each other, and what the import throws.
+compiled_model compile_model(const std::string& model, const compile_choice& choice, explanation* explained,
+                             program* imported = nullptr);
 
 // Writes the file. Kernels of custom operators, which can do as much as native code, are signed with this user's own
 // key, because this user chose their sources; not if `unsigned_kernels`, and, with a warning, if there is no key.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -45,9 +44,11 @@ void add_remote_option(CLI::App& app, cache_choice& choice) {
 
 void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("FILE", o.file, ".kiln file")->required();
+  add_weights_options(app, o.weights);
   app.add_option("--device", o.device, "host, hip:0 or cuda:0");
   app.add_option("--target", o.target, "Finalize for this target instead of the processor found");
   app.add_option("--input", o.inputs, "NAME=FILE.npy; inputs without one are seeded random");
+  app.add_option("--fill", o.fills, "NAME=NUMBER for an input whose elements are all this number");
   app.add_option("--inputs,--load-inputs", o.inputs_dir,
                  "Folder with every input that --input does not give, as NAME.npy or ONNX's input_N.pb");
   app.add_option("--seed", o.seed, "Seed of random inputs");
@@ -93,33 +94,6 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts) {
     if (auto [before, fresh] = result.emplace(name, number); before->second != number)
       throw error(error_kind::usage, fmt::format("--dim {}: it was {} before; give it once", text, before->second));
   }
-  return result;
-}
-
-std::map<std::string, std::vector<dim>> parse_shapes(const std::vector<std::string>& texts) {
-  std::map<std::string, std::vector<dim>> result;
-  for (const std::string& text : texts)
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string one = text.substr(begin, end - begin);
-      begin = end + 1;
-      const std::size_t colon = one.rfind(':');  // names such as x:0 have colons too
-      if (colon == std::string::npos || colon == 0)
-        throw error(error_kind::usage, fmt::format("--shape takes INPUT:1x3x224x224, not '{}'", one));
-      const std::string name = one.substr(0, colon), sizes = one.substr(colon + 1);
-      std::vector<dim> dims;
-      for (std::size_t at = 0; sizes != "scalar" && at <= sizes.size();) {
-        const std::size_t next = std::min(sizes.find('x', at), sizes.size());
-        std::int64_t number = 0;
-        auto [last, code] = std::from_chars(sizes.data() + at, sizes.data() + next, number);
-        if (code != std::errc{} || last != sizes.data() + next || number < 0)
-          throw error(error_kind::usage, fmt::format("--shape {}: '{}' is not sizes such as 1x3x224x224", one, sizes));
-        dims.emplace_back(number);
-        at = next + 1;
-      }
-      if (!result.emplace(name, std::move(dims)).second)
-        throw error(error_kind::usage, fmt::format("--shape {}: the input has a shape already; give it once", one));
-    }
   return result;
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "ir/program.hpp"
 #include "session/session_options.hpp"
 #include "tools/command.hpp"
+#include "tools/plan_weights.hpp"
 #include "tools/worker_choice.hpp"
 
 namespace kiln::tools {
@@ -18,8 +18,9 @@ void add_remote_option(CLI::App& app, cache_choice& choice);
 
 struct model_options {
   std::string file, device = "host", target = "native", graph = "auto", tune = "off", tune_budget, specialize = "eager";
-  std::vector<std::string> inputs, dims, shapes;
+  std::vector<std::string> inputs, fills, dims, shapes;
   std::string inputs_dir;
+  weights_choice weights;
   cache_choice cache;
   worker_choice workers;
   bool if_cached = false, verify_cache = false, pin = false;
@@ -33,8 +34,6 @@ void add_model_options(CLI::App& app, model_options& options);
 std::pair<std::string, std::string> split_assignment(const std::string& text, const char* option);
 // Throws error{usage} if a name is given twice with different values.
 dim_bindings parse_bindings(const std::vector<std::string>& texts);
-// INPUT:1x3x224x224 texts, several in one text if commas separate them; INPUT:scalar has no dims. Throws error{usage}.
-std::map<std::string, std::vector<dim>> parse_shapes(const std::vector<std::string>& texts);
 // Throws error{usage} for a name that the program does not have; the message suggests the nearest one.
 void require_known_dimensions(const program& p, const dim_bindings& sizes);
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "ir/invalid_shape.hpp"
@@ -21,6 +23,26 @@ std::map<std::string, literal> read_inputs(const program& p, const std::vector<s
     auto [name, file] = split_assignment(text, "--input");
     const element_type type = find_input(p, name).type().type;
     if (!result.emplace(name, as_type(read_npy(file), type)).second)
+      throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
+  }
+  return result;
+}
+
+// Of --fill, by the name of the input.
+std::map<std::string, double> read_fills(const program& p, const model_options& options) {
+  std::map<std::string, double> result;
+  for (const std::string& text : options.fills) {
+    const auto [name, digits] = split_assignment(text, "--fill");
+    const element_type type = find_input(p, name).type().type;
+    double number = 0;
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    // Whole numbers up to this one are exact as doubles.
+    constexpr double largest = 9007199254740992;
+    const bool fits = is_float(type) || (std::trunc(number) == number && std::abs(number) <= largest);
+    if (code != std::errc{} || end != digits.data() + digits.size() || !fits)
+      throw error(error_kind::usage,
+                  fmt::format("--fill {}: '{}' is not a number of type {}", text, digits, kiln::name(type)));
+    if (!result.emplace(name, number).second)
       throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
   }
   return result;
@@ -46,6 +68,15 @@ session_options observed(session_options options, session_view& view) {
   return options;
 }
 
+// The file, with the weights of --weights where they are given.
+session open_session(const model_options& options, session_view& view) {
+  session_options opening = observed(session_options_of(options), view);
+  const std::filesystem::path file = options.file;
+  if (options.weights.model.empty()) return {file, std::move(opening)};
+  const stripped_plan plan = read_stripped(options.file, options.weights.sources);
+  return {compile_like(plan, options.file, options.weights.model).result, file, std::move(opening)};
+}
+
 // Of a program that this process made.
 session_options made_here(session_options options) {
   if (options.compiling == compile_place::workers) options.compiling = compile_place::this_process;
@@ -55,7 +86,7 @@ session_options made_here(session_options options) {
 }  // namespace
 
 opened_model::opened_model(const model_options& options, const output_options& output)
-    : file_(options.file), view_(output), session_(options.file, observed(session_options_of(options), view_)) {
+    : file_(options.file), view_(output), session_(open_session(options, view_)) {
   prepare(options);
 }
 
@@ -69,6 +100,13 @@ opened_model::opened_model(program portable, const model_options& options, const
 void opened_model::prepare(const model_options& options) {
   const program& portable = session_.portable();
   auto given = read_inputs(portable, options.inputs);
+  const std::map<std::string, double> fills = read_fills(portable, options);
+  for (const auto& [name, number] : fills) {
+    if (given.contains(name)) throw error(error_kind::usage, fmt::format("input '{}' is given twice", name));
+    // Its elements may be sizes. An input with open dimensions is filled when these are known.
+    if (const shape& type = find_input(portable, name).type(); type.is_static())
+      given.emplace(name, literal::filled(type, number));
+  }
   if (!options.inputs_dir.empty()) given.merge(read_inputs_of_folder(portable.main(), options.inputs_dir, given));
   const dim_bindings sizes = sizes_of(portable, given, options);
   for (const auto& [name, range] : portable.symbols)
@@ -86,9 +124,11 @@ void opened_model::prepare(const model_options& options) {
   // Last, because a damaged file may state inputs of any size, which its kernels do not take.
   for (value v : instance_->bound().main().parameters()) {
     const std::string& name = module::parameter_name(v);
-    auto found = given.find(name);
-    inputs_.push_back(found != given.end() ? found->second
-                                           : random_input(instance_->bound(), name, v.type(), options.seed));
+    const auto found = given.find(name);
+    const auto fill = fills.find(name);
+    inputs_.push_back(found != given.end()  ? found->second
+                      : fill != fills.end() ? literal::filled(v.type(), fill->second)
+                                            : random_input(instance_->bound(), name, v.type(), options.seed));
   }
 }
 

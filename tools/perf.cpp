@@ -5,7 +5,9 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <span>
 
+#include "ir/container/files.hpp"
 #include "ir/error.hpp"
 #include "jit/tuning/statistics.hpp"
 #include "runtime/io_buffers.hpp"
@@ -29,7 +31,7 @@ struct options : model_options {
   int runs = 100, warmup = 5, tensor_sets = 1, streams = 1;
   std::string duration;
   bool per_kernel = false;
-  std::string html, trace, output_dir;
+  std::string html, trace, times, output_dir;
   std::vector<std::string> feeds, counters;
 };
 
@@ -83,6 +85,14 @@ double time_host(const executable& exe, execution_context& context, tensor_turns
   exe.target().synchronize(&stream);
   std::sort(times.begin(), times.end());
   return percentile(times, 0.5);
+}
+
+// A list of milliseconds, one for each measured run, in order.
+void write_times(const std::string& file, const std::vector<double>& times) {
+  const std::string text = nlohmann::ordered_json(times).dump() + "\n";
+  container::output_file out(file);
+  out.write(std::as_bytes(std::span(text)));
+  out.commit();
 }
 
 // How long to measure: --duration, and at least -n runs where that is given too.
@@ -157,6 +167,7 @@ int measure(const options& o, bool runs_given, const output_options& output) {
   if (!document["per_kernel"].empty()) add_operations(document["per_kernel"], model.instance().bound(), o.workers);
   if (!o.html.empty()) write_html_report(o.html, document, times);
   if (!o.trace.empty()) write_launch_trace(o.trace, document);
+  if (!o.times.empty()) write_times(o.times, times);
   output.print(document, [&] {
     print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(),
           document["threads"].get<int>(), document["target"].get<std::string>());
@@ -204,6 +215,7 @@ action declare_perf(CLI::App& app) {
   app.add_flag("--per-kernel", o->per_kernel, "Time every launch, in runs of their own");
   app.add_option("--html", o->html, "Write a page with plots");
   app.add_option("--trace", o->trace, "Write the launches of a run for https://ui.perfetto.dev");
+  app.add_option("--times", o->times, "Write the milliseconds of every measured run, as a JSON list");
   app.add_option("--feed", o->feeds,
                  "OUTPUT=INPUT: what a run writes is what the next one reads, in the memory of the device");
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");

@@ -4,39 +4,21 @@
 #include <memory>
 
 #include "ir/container/container.hpp"
-#include "ir/container/stripped.hpp"
-#include "ir/error.hpp"
-#include "ir/trust/native_consent.hpp"
 #include "tools/command.hpp"
-#include "tools/compile_choice.hpp"
 #include "tools/model_summary.hpp"
+#include "tools/plan_weights.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options {
   std::string plan, weights, output;
-  compile_choice sources;  // of these only where the parts of the model are
+  compile_choice sources;
   bool unsigned_kernels = false;
 };
 
-// Compiles the model as the plan was compiled. The result must have the plan's kernels, so that the objects and the
-// tuning records of the plan are those of the result.
 int refit(const options& o, const output_options& output) {
-  // Nothing of the plan is run, so it needs no trusted signature.
-  const program plan = read_program(o.plan, native_consent{.allow_unsigned = true});
-  const auto choice = plan.metadata.find(stripped_weights_key);
-  if (choice == plan.metadata.end())
-    throw error(error_kind::usage,
-                fmt::format("{}: it has weights already; refit takes what kiln compile --strip-weights wrote", o.plan));
-  compile_choice compiling = compile_choice_from(choice->second);
-  compiling.custom_ops = o.sources.custom_ops;
-  compiling.external_weights = o.sources.external_weights;
-  compiling.max_nodes = o.sources.max_nodes;
-  const compiled_model compiled = compile_model(o.weights, compiling, nullptr);
-  if (const std::string different = structural_difference(plan, compiled.result); !different.empty())
-    throw error(error_kind::mismatch, fmt::format("{}: it is another model than that of {}: {}; compile it anew",
-                                                  o.weights, o.plan, different));
+  const compiled_model compiled = compile_like(read_stripped(o.plan, o.sources), o.plan, o.weights);
   container_extras extras = read_extras(o.plan);
   const std::size_t objects = extras.objects.size();
   write_compiled(compiled, o.output, o.unsigned_kernels, std::move(extras));

@@ -26,7 +26,6 @@ namespace {
 
 struct options : model_options {
   std::vector<std::string> sequences;
-  custom_op_choice custom_ops;
   std::string bisect;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
@@ -148,25 +147,58 @@ nlohmann::ordered_json find_smallest_part(const std::string& model, const option
   return bisect(parts, values, differs, o.bisect);
 }
 
-int verify_model(options o, const output_options& output) {
-  std::string model = o.file;
-  if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
-  import_options importing;
-  dim_bindings bindings = parse_bindings(o.dims);
-  for (const auto& [name, number] : bindings) importing.dims.insert_or_assign(name, number);
-  read_sequences(o.sequences, importing);
-  o.dims.clear();
-  auto custom = compile_custom_ops(o.custom_ops);
-  importing.custom_operators = &custom;
-  program imported = import_onnx(model, importing);
-  program reference = imported.clone();
+// The compiled model, and what its results are compared with.
+struct verified {
+  std::string model;
+  std::vector<spirv::object> custom;
+  import_options importing;  // uses `custom`
   compile_options compiling;
-  if (o.fp16) compiling.precision = element_type::f16;
-  if (o.bf16) compiling.precision = element_type::bf16;
-  compiling.int4_weights = o.int4_weights;
+  program compiled, reference;
+};
+
+void verify_model_itself(options& o, verified& v) {
+  if (o.fp16 && o.bf16) throw error(error_kind::usage, "--fp16 and --bf16 exclude each other");
+  v.model = o.file;
+  for (const auto& [name, number] : parse_bindings(o.dims)) v.importing.dims.insert_or_assign(name, number);
+  o.dims.clear();
+  read_sequences(o.sequences, v.importing);
+  v.importing.external_weights = o.weights.sources.external_weights;
+  v.importing.max_nodes = o.weights.sources.max_nodes;
+  v.custom = compile_custom_ops(o.weights.sources.custom_ops);
+  v.importing.custom_operators = &v.custom;
+  program imported = import_onnx(v.model, v.importing);
+  v.reference = imported.clone();
+  if (o.fp16) v.compiling.precision = element_type::f16;
+  if (o.bf16) v.compiling.precision = element_type::bf16;
+  v.compiling.int4_weights = o.int4_weights;
+  v.compiled = compile(std::move(imported), v.compiling);
+}
+
+// A file without weights and the model that has them: the options are those of the file.
+void verify_plan(options& o, verified& v) {
+  if (o.fp16 || o.bf16 || o.int4_weights || !o.sequences.empty())
+    throw error(error_kind::usage,
+                "with --weights the model is compiled as the file was: leave out --fp16, --bf16, "
+                "--int4-weights and --sequence");
+  if (!o.bisect.empty())
+    throw error(error_kind::usage, "--bisect takes parts of an ONNX model: verify " + o.weights.model + " itself");
+  v.model = o.weights.model;
+  const stripped_plan plan = read_stripped(o.file, o.weights.sources);
+  o.fp16 = plan.compiled_with.fp16, o.bf16 = plan.compiled_with.bf16;
+  o.int4_weights = plan.compiled_with.int4_weights;
+  v.compiling = compile_options_of(plan.compiled_with);
+  v.compiled = compile_like(plan, o.file, v.model, &v.reference).result;
+}
+
+int verify_model(options o, const output_options& output) {
+  verified v;
+  if (o.weights.model.empty()) verify_model_itself(o, v);
+  else verify_plan(o, v);
+  const std::string& model = v.model;
+  program& reference = v.reference;
   // Quantization is no error of the kernels: they must agree with the reference of the quantized program.
-  if (o.int4_weights) optimize(reference, compiling);
-  opened_model opened(compile(std::move(imported), compiling), o, output);
+  if (o.int4_weights) optimize(reference, v.compiling);
+  opened_model opened(std::move(v.compiled), o, output);
   auto got = opened.run_once();
   auto names = reference.main().output_names();
   std::vector<literal> expected;
@@ -210,7 +242,7 @@ int verify_model(options o, const output_options& output) {
     }
   }
   document["ok"] = ok;
-  if (!o.bisect.empty() && !ok) document["bisect"] = find_smallest_part(model, o, importing, compiling, opened);
+  if (!o.bisect.empty() && !ok) document["bisect"] = find_smallest_part(model, o, v.importing, v.compiling, opened);
   output.print(document, [&] {
     for (const auto& row : outputs)
       print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n",
@@ -235,12 +267,12 @@ int verify_model(options o, const output_options& output) {
 action declare_verify(CLI::App& app) {
   auto o = std::make_shared<options>();
   add_model_options(app, *o);
-  app.get_option("FILE")->description("ONNX model");
+  allow_sources_alone(app);
+  app.get_option("FILE")->description("ONNX model, or a file without weights with --weights");
   app.get_option("--inputs")
       ->description(
           "Folder with NAME.npy, or input_N.pb and output_N.pb; expected outputs are used where all are there");
   add_sequence_option(app, o->sequences);
-  add_custom_op_options(app, o->custom_ops);
   app.add_flag("--per-kernel", o->per_kernel, "Compare every kernel on its own and name the first that differs");
   app.add_option(
       "--bisect", o->bisect,

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "ir/error.hpp"
 
@@ -82,7 +84,11 @@ mapped_file::~mapped_file() {
   bool parsed = !bytes.empty() && model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
   if (parsed) return model;
   if (looks_truncated(bytes)) throw error(error_kind::truncated, what + " ends in the middle of the model");
-  throw error(error_kind::corrupted, what + " is not an ONNX model");
+  constexpr std::string_view kiln_file = "\x89KILN";
+  const std::string_view begin(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kiln_file.size()));
+  throw error(error_kind::corrupted,
+              what + (begin == kiln_file ? " is a compiled .kiln file: give the ONNX model that it was made of"
+                                         : " is not an ONNX model"));
 }
 
 }  // namespace kiln::onnx_import

@@ -50,7 +50,7 @@ void require_weights(const program& p, const std::filesystem::path& file) {
   if (p.metadata.contains(stripped_weights_key))
     throw error(error_kind::unsupported,
                 fmt::format("{}: its weights were stripped; give it weights with kiln refit {} --weights MODEL.onnx -o "
-                            "MODEL.kiln",
+                            "MODEL.kiln, or run it with --weights MODEL.onnx",
                             file.string(), file.string()));
 }
 

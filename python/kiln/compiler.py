@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from typing import Any, Mapping, Sequence, Union
 
 import numpy
 
-from .command import run_command
 from .errors import UsageError
+from .made_file import make_file, source_options
 from .model import Model
-from .onnx_source import onnx_file
 
 # A value, (min, max), (min, max, [values to optimize for]), or the text of the option --dim.
 DimSpec = Union[int, str, "tuple[int, int]", "tuple[int, int, Sequence[int]]"]
@@ -44,6 +41,7 @@ def compile(
     sequences: Mapping[str, str] | None = None,
     precision: str | None = None,
     int4_weights: bool = False,
+    strip_weights: bool = False,
     external_weights: str | os.PathLike[str] | None = None,
     custom_ops: Sequence[str | os.PathLike[str]] = (),
     disable_passes: Sequence[str] = (),
@@ -60,6 +58,7 @@ def compile(
     output: the file to write; without it the model lives in a temporary folder until save().
     dims: a value fixes an open dimension, (min, max) keeps it open within a range.
     precision: "fp16" or "bf16" computes and stores in it; inputs and outputs keep their types.
+    strip_weights: leaves the weights out. Such a model does not run until Model.refit() gives it weights.
     The others are the options of `kiln compile` (docs/commands.md).
 
     The compiler works in a process of its own: a model that crashes it, or takes too much memory, harms nothing here.
@@ -73,21 +72,10 @@ def compile(
         options += ["--value", _value_text(name, value)]
     for name, text in (sequences or {}).items():
         options += ["--sequence", f"{name}={text}"]
-    for option, given in [("--external-weights", external_weights), ("--time-limit", time_limit), ("--memory-limit", memory_limit)]:
-        if given is not None:
-            options += [option, os.fspath(given)]
-    for path in custom_ops:
-        options += ["--custom-op", os.fspath(path)]
+    if strip_weights:
+        options.append("--strip-weights")
+    options += source_options(external_weights, custom_ops, time_limit, memory_limit)
     for name in disable_passes:
         options += ["--disable-pass", name]
-    folder = tempfile.mkdtemp(prefix="kiln-") if output is None else None
-    try:
-        with tempfile.TemporaryDirectory(prefix="kiln-onnx-") as scratch:
-            source = onnx_file(model, scratch, args, kwargs, dynamic_shapes)
-            target = os.fspath(output) if folder is None else os.path.join(folder, "model.kiln")
-            run_command(["compile", source, "-o", target, *options])
-        return Model(target, folder=folder)
-    except BaseException:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    path, folder = make_file(["compile"], model, options, output, args, kwargs, dynamic_shapes)
+    return Model(path, folder=folder)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from . import _core, notebook
 from .command import run_command
 from .decoder import Decoder
+from .made_file import make_file, source_options
 from .session import Session
 from .tensor_spec import TensorSpec, signature, spec_of
 
@@ -45,6 +46,31 @@ class Model:
         shutil.copyfile(self._path, path)
         return Model(path)
 
+    def refit(
+        self,
+        weights: Any,
+        output: str | os.PathLike[str] | None = None,
+        *,
+        external_weights: str | os.PathLike[str] | None = None,
+        custom_ops: Sequence[str | os.PathLike[str]] = (),
+        time_limit: str | None = None,
+        memory_limit: str | None = None,
+        args: tuple[Any, ...] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        dynamic_shapes: Any = None,
+    ) -> Model:
+        """A model with weights, of one that was compiled with `strip_weights`: the kernels, native objects and tuning
+        records of this file, and the weights of another model.
+
+        weights: a model with the same graph, in any form that compile() takes. Another graph raises MismatchError.
+        output: the file to write; without it the model lives in a temporary folder until save().
+        """
+        options = source_options(external_weights, custom_ops, time_limit, memory_limit)
+        path, folder = make_file(
+            ["refit", self._path, "--weights"], weights, options, output, args, kwargs, dynamic_shapes
+        )
+        return Model(path, folder=folder)
+
     def session(self, device: str = "host", **options: Any) -> Session:
         """Opens the model on a device: "host", "cuda:N" or "hip:N". The options are those of Session."""
         return Session(self, device, **options)
@@ -75,6 +101,7 @@ class Model:
         return notebook.html_of_model(self)
 
 
-def open(path: str | os.PathLike[str]) -> Model:
-    """A `.kiln` file as a model."""
-    return Model(path)
+def open(path: str | os.PathLike[str], *, weights: Any = None) -> Model:
+    """A `.kiln` file as a model. `weights` gives weights to a file without: Model.refit()."""
+    model = Model(path)
+    return model if weights is None else model.refit(weights)

@@ -7,7 +7,7 @@ import unittest
 import kiln
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from python_case import PythonCase, add_model, conv_model, model_of, reference, tensor
 
@@ -35,6 +35,29 @@ class Compile(PythonCase):
                 total, difference = session(a, b)
                 self.assertTrue((total == 3).all())
                 self.assertTrue((difference == -1).all())
+
+    def test_weights_are_given_to_a_file_without(self):
+        def scaled(factor):
+            proto = conv_model()
+            values = numpy_helper.to_array(proto.graph.initializer[0])
+            proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(values * np.float32(factor), "w"))
+            return proto
+
+        x = np.random.default_rng(2).standard_normal((2, 3, 9, 7)).astype(np.float32)
+        plan = kiln.compile(scaled(1), self.path("plan.kiln"), strip_weights=True)
+        with self.assertRaisesRegex(kiln.errors.UnsupportedError, "its weights were stripped"):
+            plan.session(threads=1).run({"x": x})
+        onnx.save(scaled(3), self.path("other.onnx"))
+        for weights, factor in [(scaled(1), 1), (self.path("other.onnx"), 3)]:
+            expected = reference(scaled(factor), {"x": x})["y"]
+            for whole in (plan.refit(weights), plan.refit(weights, self.path("whole.kiln")), kiln.open(plan.path, weights=weights)):
+                with whole, whole.session(threads=1) as session:
+                    self.assert_close(session(x), expected)
+        self.assertTrue(os.path.exists(self.path("whole.kiln")))
+        with self.assertRaisesRegex(kiln.errors.MismatchError, "another model"):
+            plan.refit(add_model())
+        with self.assertRaisesRegex(kiln.errors.UsageError, "has weights already"):
+            kiln.open(self.path("whole.kiln"), weights=scaled(1))
 
     def test_a_network_runs(self):
         path = os.path.join(os.environ["KILN_MODELS"], "squeezenet1_1.onnx")

@@ -1,10 +1,11 @@
 """The options that those who switch look for, and every command of docs/migrate.md."""
+import json
 import os
 import re
 import shlex
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import kiln_case
 from kiln_case import KilnCase, tensor
@@ -54,6 +55,44 @@ class Migrate(KilnCase):
             with self.subTest(text):
                 self.assertIn(words, self.error_line(self.kiln("run", file, "--shape", text, code=code)))
         self.assertIn("3", self.error_line(self.kiln("run", file, "--shape", "x:5x3x8x8", "--dim", "batch=3", code=5)))
+
+    def test_inputs_are_filled(self):
+        nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+        model = self.save("add.onnx", nodes, [tensor("a", ["n", 4]), tensor("b", [4])], [tensor("y", ["n", 4])])
+        self.kiln("compile", model, "-o", self.path("add.kiln"))
+        document = self.json("run", self.path("add.kiln"), "--dim", "n=2", "--fill", "a=0.5", "--fill", "b=-3", "--dump-output")
+        self.assertEqual(document["outputs"][0]["elements"], [-2.5] * 8)
+        for given, words in [(["c=1"], "has none of this name"), (["a"], "NAME=VALUE"), (["a=x"], "is not a number"), (["a=1", "--fill", "a=2"], "given twice")]:
+            with self.subTest(given):
+                self.assertIn(words, self.error_line(self.kiln("run", self.path("add.kiln"), "--dim", "n=2", "--fill", *given, code=2)))
+        # Elements that are sizes.
+        nodes = [helper.make_node("Expand", ["x", "sizes"], ["y"])]
+        model = self.save("expand.onnx", nodes, [tensor("x", [1]), tensor("sizes", [2], TensorProto.INT64)], [tensor("y", ["m", "n"])])
+        self.kiln("compile", model, "-o", self.path("expand.kiln"))
+        document = self.json("run", self.path("expand.kiln"), "--fill", "sizes=3", "--fill", "x=2", "--dump-output")
+        self.assertEqual(document["outputs"], [{"name": "y", "shape": "f32[3, 3]", "elements": [2] * 9}])
+        self.assertIn("is not a number of type i64", self.error_line(self.kiln("run", self.path("expand.kiln"), "--fill", "sizes=2.5", code=2)))
+
+    def test_words_of_other_tools(self):
+        file = self.open_file()
+        for arguments, words in [
+            (["perf", file, "--exportTimes=t.json"], "--exportTimes: kiln perf has no such option; here it is: --times FILE"),
+            (["run", file, "--fill1", "x"], "here it is: --fill INPUT=1"),
+            (["compile", "--onnx=model.onnx"], "here it is: the model is an argument without an option"),
+            (["help", "run"], "help: kiln has no such command; here it is: kiln COMMAND --help"),
+            (["run", file, "-o", "out"], "-o: kiln run has no such option"),
+            (["run", file, "--device", "cpu"], "the processor is host"),
+        ]:
+            with self.subTest(arguments):
+                self.assertIn(words, self.error_line(self.kiln(*arguments, code=2)))
+        self.assertIn("is a compiled .kiln file", self.error_line(self.kiln("verify", file, code=3)))
+
+    def test_every_time_is_written(self):
+        self.kiln("perf", self.open_file(), "--shape", "x:1x3x8x8", "-n", "7", "--times", self.path("times.json"))
+        with open(self.path("times.json")) as file:
+            times = json.load(file)
+        self.assertEqual(len(times), 7)
+        self.assertTrue(all(t > 0 for t in times))
 
     def test_names_with_colons_and_several_inputs(self):
         nodes = [helper.make_node("Add", ["a:0", "b"], ["y"])]
