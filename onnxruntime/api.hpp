@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -90,6 +91,31 @@ inline bool is_constant(const OrtValueInfo* v) {
   bool constant = false;
   require(runtime().api->ValueInfo_IsConstantInitializer(v, &constant));
   return constant;
+}
+
+// Null where ONNX Runtime does not know the type.
+inline const OrtTypeInfo* type_info(const OrtValueInfo* v) {
+  const OrtTypeInfo* type = nullptr;
+  require(runtime().api->GetValueInfoTypeInfo(v, &type));
+  return type;
+}
+inline ONNXType kind_of(const OrtTypeInfo* type) {
+  ONNXType kind = ONNX_TYPE_UNKNOWN;
+  if (type) require(runtime().api->GetOnnxTypeFromTypeInfo(type, &kind));
+  return kind;
+}
+struct type_info_release {
+  void operator()(OrtTypeInfo* type) const { runtime().api->ReleaseTypeInfo(type); }
+};
+using owned_type_info = std::unique_ptr<OrtTypeInfo, type_info_release>;
+// The type of a sequence's elements; null if it is no sequence.
+inline owned_type_info element_of(const OrtTypeInfo* type) {
+  if (kind_of(type) != ONNX_TYPE_SEQUENCE) return nullptr;
+  const OrtSequenceTypeInfo* sequence = nullptr;
+  OrtTypeInfo* element = nullptr;
+  require(runtime().api->CastTypeInfoToSequenceTypeInfo(type, &sequence));
+  require(runtime().api->GetSequenceElementType(sequence, &element));
+  return owned_type_info(element);
 }
 
 }  // namespace kiln::ort

@@ -3,7 +3,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 
@@ -14,10 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uintmax_t most_attribute_bytes = std::numeric_limits<int>::max();
+
+// Of a file that is to become an attribute.
 std::string contents_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string bytes(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw std::runtime_error("kiln: " + file.string() + " cannot be read");
+  if (!fs::is_regular_file(file)) throw std::runtime_error("kiln: " + file.string() + " is not a regular file");
+  const std::uintmax_t size = fs::file_size(file);
+  if (size > most_attribute_bytes)
+    throw std::runtime_error("kiln: a part of 2 GiB and more cannot be embedded; use ep.context_embed_mode 0");
+  std::string bytes(size, '\0');
+  if (!std::ifstream(file, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(size)))
+    throw std::runtime_error("kiln: " + file.string() + " cannot be read");
   return bytes;
 }
 
@@ -60,8 +66,7 @@ class attributes {
   }
   void add(const char* name, std::int64_t value) { add(name, &value, 1, ORT_OP_ATTR_INT); }
   void add(const char* name, const std::string& value) {
-    if (value.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-      throw std::runtime_error("kiln: a part of 2 GiB and more cannot be embedded; use ep.context_embed_mode 0");
+    if (value.size() > most_attribute_bytes) throw std::runtime_error("kiln: an attribute has 2 GiB and more");
     add(name, value.data(), static_cast<int>(value.size()), ORT_OP_ATTR_STRING);
   }
   std::vector<OrtOpAttr*>& all() { return all_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <set>
 
 #include "onnxruntime/wire_writer.hpp"
@@ -48,13 +49,9 @@ struct tensor_type {
   std::vector<std::string> names;
 };
 
-tensor_type type_of(const OrtValueInfo* v) {
+tensor_type type_of(const OrtValueInfo* v, const OrtTypeInfo* type) {
   const OrtApi& api = *runtime().api;
-  const OrtTypeInfo* type = nullptr;
-  require(api.GetValueInfoTypeInfo(v, &type));
-  ONNXType kind = ONNX_TYPE_UNKNOWN;
-  if (type) require(api.GetOnnxTypeFromTypeInfo(type, &kind));
-  if (kind != ONNX_TYPE_TENSOR) throw std::runtime_error("'" + name_of(v) + "' is no tensor");
+  if (kind_of(type) != ONNX_TYPE_TENSOR) throw std::runtime_error("'" + name_of(v) + "' is no tensor");
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
   require(api.CastTypeInfoToTensorInfo(type, &tensor));
   tensor_type result;
@@ -73,9 +70,18 @@ tensor_type type_of(const OrtValueInfo* v) {
   return result;
 }
 
-// A ValueInfoProto, without a shape if that is for Kiln to find out.
-wire_writer value_message(const OrtValueInfo* v, bool with_shape) {
-  const tensor_type type = type_of(v);
+tensor_type type_of(const OrtValueInfo* v) { return type_of(v, type_info(v)); }
+
+// A TypeProto. Of a sequence, it says nothing about the shapes of the elements.
+wire_writer type_message(const OrtValueInfo* v, const OrtTypeInfo* of, bool with_shape) {
+  wire_writer of_type;
+  if (const owned_type_info element = element_of(of)) {
+    wire_writer sequence;
+    sequence.message(1, type_message(v, element.get(), false));
+    of_type.message(4, sequence);
+    return of_type;
+  }
+  const tensor_type type = type_of(v, of);
   wire_writer tensor;
   tensor.integer(1, type.element);
   if (with_shape) {
@@ -88,10 +94,15 @@ wire_writer value_message(const OrtValueInfo* v, bool with_shape) {
     }
     tensor.message(2, shape);
   }
-  wire_writer of_type, result;
   of_type.message(1, tensor);
+  return of_type;
+}
+
+// A ValueInfoProto, without a shape if that is for Kiln to find out.
+wire_writer value_message(const OrtValueInfo* v, bool with_shape) {
+  wire_writer result;
   result.text(value_field::name, name_of(v));
-  result.message(value_field::type, of_type);
+  result.message(value_field::type, type_message(v, type_info(v), with_shape));
   return result;
 }
 
@@ -142,7 +153,10 @@ class model_writer {
          list<const OrtValueInfo*>(g, &OrtApi::Graph_GetNumInitializers, &OrtApi::Graph_GetInitializers))
       result.message(graph_field::initializer, constant(v));
     // Bodies seldom state ranks; a wrong one would be worse than none.
-    for (const OrtValueInfo* v : inputs) result.message(graph_field::input, value_message(v, !type_of(v).dims.empty()));
+    for (const OrtValueInfo* v : inputs) {
+      const bool has_rank = kind_of(type_info(v)) == ONNX_TYPE_TENSOR && !type_of(v).dims.empty();
+      result.message(graph_field::input, value_message(v, has_rank));
+    }
     for (const OrtValueInfo* v : list<const OrtValueInfo*>(g, &OrtApi::Graph_GetNumOutputs, &OrtApi::Graph_GetOutputs))
       result.message(graph_field::output, value_message(v, false));
     return result;
@@ -307,7 +321,7 @@ graph_model model_of(const OrtGraph* graph, std::span<const OrtNode* const> node
       }
       // ONNX Runtime does not tell a scalar from a tensor of unknown rank.
       const bool is_given = std::ranges::any_of(given, [&](const OrtValueInfo* i) { return name_of(i) == name_of(v); });
-      if (!is_given && type_of(v).dims.empty()) throw std::runtime_error("the rank of '" + name_of(v) + "' is unknown");
+      if (type_of(v).dims.empty() && !is_given) throw std::runtime_error("the rank of '" + name_of(v) + "' is unknown");
       g.message(graph_field::input, value_message(v, true));
       result.inputs.push_back(name_of(v));
     }
@@ -315,6 +329,7 @@ graph_model model_of(const OrtGraph* graph, std::span<const OrtNode* const> node
       if (!v || name_of(v).empty()) continue;
       known.insert(name_of(v));
       if (!is_read_outside(v, inside)) continue;
+      type_of(v);  // a run gives tensors only
       g.message(graph_field::output, value_message(v, false));
       result.outputs.push_back(name_of(v));
     }

@@ -20,14 +20,20 @@ std::int64_t opset_of(const OrtGraph* graph, const std::string& domain) {
   return 0;
 }
 
-std::string type_problem(const OrtValueInfo* v) {
-  if (!v) return "";
+bool is_given(const OrtGraph* graph, const OrtValueInfo* v) {
+  const auto given = list<const OrtValueInfo*>(graph, &OrtApi::Graph_GetNumInputs, &OrtApi::Graph_GetInputs);
+  return !is_constant(v) && std::ranges::any_of(given, [&](const OrtValueInfo* i) { return name_of(i) == name_of(v); });
+}
+
+bool is_result(const OrtValueInfo* v) {
+  bool output = false;
+  require(runtime().api->ValueInfo_IsGraphOutput(v, &output));
+  return output;
+}
+
+std::string type_problem(const OrtValueInfo* v, const OrtTypeInfo* type) {
+  if (kind_of(type) != ONNX_TYPE_TENSOR) return "'" + name_of(v) + "' is no tensor";
   const OrtApi& api = *runtime().api;
-  const OrtTypeInfo* type = nullptr;
-  require(api.GetValueInfoTypeInfo(v, &type));
-  ONNXType kind = ONNX_TYPE_UNKNOWN;
-  if (type) require(api.GetOnnxTypeFromTypeInfo(type, &kind));
-  if (kind != ONNX_TYPE_TENSOR) return "'" + name_of(v) + "' is no tensor";
   const OrtTensorTypeAndShapeInfo* tensor = nullptr;
   require(api.CastTypeInfoToTensorInfo(type, &tensor));
   ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
@@ -35,9 +41,13 @@ std::string type_problem(const OrtValueInfo* v) {
   return element == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING ? "'" + name_of(v) + "' holds text" : "";
 }
 
-bool is_given(const OrtGraph* graph, const OrtValueInfo* v) {
-  const auto given = list<const OrtValueInfo*>(graph, &OrtApi::Graph_GetNumInputs, &OrtApi::Graph_GetInputs);
-  return !is_constant(v) && std::ranges::any_of(given, [&](const OrtValueInfo* i) { return name_of(i) == name_of(v); });
+// Sequences of tensors may be inside of a part, not what the session takes or gives.
+std::string type_problem(const OrtGraph* graph, const OrtValueInfo* v, bool in_body) {
+  if (!v) return "";
+  const OrtTypeInfo* type = type_info(v);
+  const owned_type_info element = element_of(type);
+  if (element && !in_body && (is_given(graph, v) || is_result(v))) return "'" + name_of(v) + "' is no tensor";
+  return type_problem(v, element ? element.get() : type);
 }
 
 // A graph whose nodes are numbered.
@@ -65,9 +75,8 @@ numbered number_nodes(const OrtGraph* graph) {
   return g;
 }
 
-}  // namespace
-
-std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with) {
+// `node` is one of `graph`, or of a body in it.
+std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with, bool in_body) {
   const std::string domain = domain_of(node), what = operator_of(node);
   const auto [first, last] = with.opsets(domain, what);
   const std::string called = (domain.empty() ? "" : domain + ".") + what;
@@ -78,7 +87,7 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
            std::to_string(opset);
   for (const auto& values : {inputs_of(node), outputs_of(node), captured_by(node)})
     for (const OrtValueInfo* v : values)
-      if (std::string problem = type_problem(v); !problem.empty()) return called + ": " + problem;
+      if (std::string problem = type_problem(graph, v, in_body); !problem.empty()) return called + ": " + problem;
   // Kiln takes the elements of such an input as the sizes themselves. It does not know -1 (infer this size) and 0 (copy
   // it).
   if (const auto inputs = inputs_of(node); domain.empty() && what == "Reshape" && is_given(graph, inputs.at(1)))
@@ -89,8 +98,14 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
   if (count) require(runtime().api->Node_GetSubgraphs(node, bodies.data(), count, nullptr));
   for (const OrtGraph* body : bodies)
     for (const OrtNode* n : nodes_of(body))
-      if (std::string reason = reason_against(graph, n, with); !reason.empty()) return called + " with " + reason;
+      if (std::string reason = reason_against(graph, n, with, true); !reason.empty()) return called + " with " + reason;
   return "";
+}
+
+}  // namespace
+
+std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with) {
+  return reason_against(graph, node, with, false);
 }
 
 // A node's level counts how often a path to it changes between taken nodes and others. Nodes of one level that hang

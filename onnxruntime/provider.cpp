@@ -30,17 +30,21 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
   return names;
 }
 
-// The node that a message names, or else the nodes that read a value which it names.
+// The node that a message names, or else the nodes that read a value which it names, or else the one that makes it.
 std::vector<const OrtNode*> named_in(const std::string& message, const std::vector<const OrtNode*>& nodes) {
   const auto has = [&](const std::string& name) {
     return !name.empty() && message.find("'" + name + "'") != std::string::npos;
   };
-  std::vector<const OrtNode*> readers;
+  const auto has_any = [&](const std::vector<const OrtValueInfo*>& values) {
+    return std::ranges::any_of(values, [&](const OrtValueInfo* v) { return has(name_of(v)); });
+  };
+  std::vector<const OrtNode*> readers, makers;
   for (const OrtNode* n : nodes) {
     if (has(name_of(n))) return {n};
-    if (std::ranges::any_of(inputs_of(n), [&](const OrtValueInfo* v) { return has(name_of(v)); })) readers.push_back(n);
+    if (has_any(inputs_of(n))) readers.push_back(n);
+    if (has_any(outputs_of(n))) makers.push_back(n);
   }
-  return readers;
+  return readers.empty() ? makers : readers;
 }
 
 // The body of an If, a Loop or a Scan is taken with the node that it belongs to. ONNX Runtime 1.23 does not tell which

@@ -122,6 +122,30 @@ class Plugin(unittest.TestCase):
         self.assertRegex(log, r"Kiln runs [34] of 6 nodes in [12] parts")
         self.assertIn("'t' holds text", log)
 
+    def test_sequences_inside_of_a_part(self):
+        nodes = [h.make_node("Relu", ["x"], ["r"]), h.make_node("SplitToSequence", ["r"], ["s"], axis=0, keepdims=1), h.make_node("SequenceErase", ["s", "first"], ["e"]), h.make_node("ConcatFromSequence", ["e"], ["y"], axis=0)]
+        x, first = [("x", T.FLOAT, [3, 4])], [("first", np.array(0, np.int64))]
+        data = model(nodes, x, [("y", T.FLOAT, [2, 4])], first)
+        feed = {"x": np.random.default_rng(7).standard_normal((3, 4)).astype(np.float32)}
+        self.check(data, feed)
+        self.assertIn("Kiln runs 4 of 4 nodes in 1 parts", taken(data))
+        # A sequence that the session gives is made by ONNX Runtime.
+        whole = onnx.load_from_string(data)
+        whole.graph.output.append(h.make_tensor_sequence_value_info("e", T.FLOAT, None))
+        session = ort.InferenceSession(whole.SerializeToString(), options())
+        y, e = session.run(None, feed)
+        np.testing.assert_array_equal(y, np.maximum(feed["x"][1:], 0))
+        np.testing.assert_array_equal(np.concatenate(e), y)
+        self.assertIn("'e' is no tensor", taken(whole.SerializeToString()))
+
+    def test_sequences_in_a_loop(self):
+        body = h.make_graph([h.make_node("Mul", ["x", "x"], ["q"]), h.make_node("SequenceInsert", ["in", "q"], ["out"]), h.make_node("Identity", ["c"], ["go"])], "body",
+                            [h.make_tensor_value_info("i", T.INT64, []), h.make_tensor_value_info("c", T.BOOL, []), h.make_tensor_sequence_value_info("in", T.FLOAT, None)],
+                            [h.make_tensor_value_info("go", T.BOOL, []), h.make_tensor_sequence_value_info("out", T.FLOAT, None)])
+        nodes = [h.make_node("SequenceConstruct", ["x"], ["start"]), h.make_node("Loop", ["trips", "", "start"], ["all"], body=body), h.make_node("ConcatFromSequence", ["all"], ["y"], axis=0)]
+        data = model(nodes, [("x", T.FLOAT, [2, 4])], [("y", T.FLOAT, [8, 4])], [("trips", np.array(3, np.int64))])
+        self.check(data, {"x": np.random.default_rng(8).standard_normal((2, 4)).astype(np.float32)})
+
     def test_models_of_compiled_parts(self):
         feed = {"x": np.random.default_rng(5).standard_normal((3, 16)).astype(np.float32)}
         for embedded in "0", "1":
