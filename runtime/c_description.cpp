@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/container/container.hpp"
+#include "ir/container/stripped.hpp"
 #include "runtime/c_open.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/model_interface.hpp"
@@ -39,12 +40,14 @@ kiln_status describe(const std::deque<described_port>& ports, std::size_t index,
 }  // namespace
 
 struct kiln_description {
-  explicit kiln_description(kiln::model_interface model) : symbols(std::move(model.symbols)) {
+  explicit kiln_description(kiln::model_interface model, bool weights)
+      : symbols(std::move(model.symbols)), has_weights(weights) {
     for (const auto& port : model.inputs) inputs.emplace_back(port);
     for (const auto& port : model.outputs) outputs.emplace_back(port);
   }
   std::map<std::string, kiln::dim_range> symbols;
   std::deque<described_port> inputs, outputs;
+  bool has_weights;
 };
 
 extern "C" {
@@ -56,7 +59,7 @@ kiln_status kiln_description_open(const char* path, kiln_description** descripti
   return guarded([&] {
     // Unsigned code is allowed, because nothing of the program runs.
     const kiln::program read = kiln::read_program(path, kiln::native_consent{.allow_unsigned = true});
-    *description = new kiln_description(interface_of(read));
+    *description = new kiln_description(interface_of(read), !read.metadata.contains(kiln::stripped_weights_key));
   });
 }
 
@@ -81,6 +84,9 @@ kiln_status kiln_description_input(const kiln_description* description, size_t i
 }
 kiln_status kiln_description_output(const kiln_description* description, size_t index, kiln_port* port) {
   return description ? describe(description->outputs, index, port) : fail(KILN_USAGE, "the description is null");
+}
+int kiln_description_has_weights(const kiln_description* description) {
+  return description && description->has_weights ? 1 : 0;
 }
 
 }  // extern "C"

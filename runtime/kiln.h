@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 10
+#define KILN_API_VERSION 11
 
 /* As in C, every int is a value of these types, also of those that an older library does not know. */
 #ifdef __cplusplus
@@ -286,6 +286,9 @@ size_t kiln_description_input_count(const kiln_description* description);
 size_t kiln_description_output_count(const kiln_description* description);
 kiln_status kiln_description_input(const kiln_description* description, size_t index, kiln_port* port);
 kiln_status kiln_description_output(const kiln_description* description, size_t index, kiln_port* port);
+/* 0 for a file without weights (kiln compile --strip-weights), which cannot be opened to run: `kiln refit` gives it
+ * some. Since version 11. */
+int kiln_description_has_weights(const kiln_description* description);
 
 size_t kiln_program_input_count(const kiln_program* program);
 size_t kiln_program_output_count(const kiln_program* program);
@@ -400,6 +403,7 @@ typedef struct kiln_api_table {
   kiln_status (*sequences_copy)(kiln_sequences* sequences, kiln_sequences** copy);
   kiln_status (*sequences_save)(kiln_sequences* sequences, const char* path);
   kiln_status (*sequences_load)(kiln_decoder* decoder, const char* path, kiln_sequences** sequences);
+  int (*description_has_weights)(const kiln_description* description); /* since version 11 */
 } kiln_api_table;
 /* The table, if the library has all functions of this version (KILN_API_VERSION of the caller's header); else null.
  * Valid as long as the library is loaded. */

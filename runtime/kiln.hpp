@@ -394,6 +394,8 @@ class description {
     }
     return result;
   }
+  // False for a file without weights, which cannot be opened to run.
+  bool has_weights() const { return kiln_description_has_weights(get()) != 0; }
 
  private:
   template <class Query>

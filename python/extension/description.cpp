@@ -50,13 +50,14 @@ description describe(const std::string& path) {
     check(kiln_description_dim(opened, i, &dim));
     result.dims.push_back({dim.name, dim.min, dim.max});
   }
+  result.has_weights = kiln_description_has_weights(opened) != 0;
   return result;
 }
 
 nb::tuple as_tuple(const description& d) {
   nb::list dims;
   for (const described_dim& dim : d.dims) dims.append(nb::make_tuple(dim.name, dim.min, dim.max));
-  return nb::make_tuple(as_list(d.inputs), as_list(d.outputs), dims);
+  return nb::make_tuple(as_list(d.inputs), as_list(d.outputs), dims, d.has_weights);
 }
 
 }  // namespace kiln::python

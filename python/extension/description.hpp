@@ -25,12 +25,13 @@ struct described_dim {
 struct description {
   std::vector<described_tensor> inputs, outputs;
   std::vector<described_dim> dims;
+  bool has_weights = true;
 };
 
 // Reads the file without the interpreter's lock. Throws Python exceptions.
 description describe(const std::string& path);
 
-// (inputs, outputs, dims): lists of (name, type, dims) and of (name, min, max).
+// (inputs, outputs, dims, has_weights): lists of (name, type, dims) and of (name, min, max), and a bool.
 nanobind::tuple as_tuple(const description& d);
 
 }  // namespace kiln::python

@@ -32,9 +32,10 @@ class Model:
     def __init__(self, path: str | os.PathLike[str], *, folder: str | None = None) -> None:
         self._path = os.fspath(path)
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder else None
-        inputs, outputs, dims = _core.describe(self._path)
+        inputs, outputs, dims, has_weights = _core.describe(self._path)
         self.inputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in inputs)
         self.outputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in outputs)
+        self.has_weights: bool = has_weights
         self.dims: dict[str, DimRange] = {name: DimRange(least, most) for name, least, most in dims}
 
     @property
@@ -95,7 +96,8 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<kiln.Model {self._path!r}: {signature(self.inputs, self.outputs)}>"
+        without = "" if self.has_weights else " without weights"
+        return f"<kiln.Model {self._path!r}{without}: {signature(self.inputs, self.outputs)}>"
 
     def _repr_html_(self) -> str:
         return notebook.html_of_model(self)

@@ -45,12 +45,15 @@ class Compile(PythonCase):
 
         x = np.random.default_rng(2).standard_normal((2, 3, 9, 7)).astype(np.float32)
         plan = kiln.compile(scaled(1), self.path("plan.kiln"), strip_weights=True)
+        self.assertFalse(plan.has_weights)
+        self.assertIn("without weights", repr(plan))
         with self.assertRaisesRegex(kiln.errors.UnsupportedError, "its weights were stripped"):
             plan.session(threads=1).run({"x": x})
         onnx.save(scaled(3), self.path("other.onnx"))
         for weights, factor in [(scaled(1), 1), (self.path("other.onnx"), 3)]:
             expected = reference(scaled(factor), {"x": x})["y"]
             for whole in (plan.refit(weights), plan.refit(weights, self.path("whole.kiln")), kiln.open(plan.path, weights=weights)):
+                self.assertTrue(whole.has_weights)
                 with whole, whole.session(threads=1) as session:
                     self.assert_close(session(x), expected)
         self.assertTrue(os.path.exists(self.path("whole.kiln")))

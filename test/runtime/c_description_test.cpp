@@ -6,6 +6,7 @@
 
 #include "ir/bind_shapes.hpp"
 #include "ir/container/container.hpp"
+#include "ir/container/stripped.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "programs.hpp"
@@ -38,6 +39,26 @@ class c_description : public ::testing::Test {
 };
 
 std::vector<std::string> dims_of(const kiln_port& port) { return {port.dims, port.dims + port.rank}; }
+
+TEST_F(c_description, tells_whether_there_are_weights) {
+  program p;
+  module& m = p.main();
+  const shape s{element_type::f32, {3}};
+  value x = m.add_parameter("x", s);
+  m.set_outputs({m.add(elementwise{scalar_function::add}, {x, m.add_constant(literal::filled(s, 2))})}, {"y"});
+  for (const bool weights : {true, false}) {
+    if (!weights) p = without_weights(p), p.metadata[stripped_weights_key] = "{}";
+    const std::string file = write(p);
+    kiln_description* description = describe(file);
+    EXPECT_EQ(kiln_description_has_weights(description), weights);
+    kiln_description_close(description);
+    if (weights) continue;
+    kiln_session* session = nullptr;
+    EXPECT_EQ(kiln_session_open(file.c_str(), nullptr, &session), KILN_UNSUPPORTED);
+    EXPECT_THAT(kiln_last_error(), HasSubstr("kiln refit"));
+  }
+  EXPECT_EQ(kiln_description_has_weights(nullptr), 0);
+}
 
 TEST_F(c_description, tells_open_dimensions_and_expressions) {
   program p;
