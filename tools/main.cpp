@@ -169,6 +169,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string_view(kiln::compile_worker_argument)) return kiln::run_compile_worker();
   if (argc == 2 && argv[1] == std::string_view(farm_child_argument)) return run_farm_child();
   occupy_standard_streams();
+  process_limits::report_exhausted_memory();
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails, and what was begun is removed
   int code = outcome_of([&] { return run(argc, argv); }, {});
   code = after_printing(code);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -31,9 +32,23 @@ struct unit {
 constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1 << 10}, unit{"MiB", 1 << 20},
                            unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000},  unit{"GB", 1000000000}};
 
+// The process that tells why it ends, and whether its limit is also that of processes that are forked from it. Without
+// a limit these (compile workers) abort, and their parent tells it.
+struct reporting_process {
+  pid_t number = 0;
+  bool limits_children = false;
+};
+reporting_process& reporting() {
+  static reporting_process process;
+  return process;
+}
+
 [[noreturn]] void end_without_memory() {
+  if (::getpid() != reporting().number && !reporting().limits_children) std::abort();
   if (claim_report())
-    write_constant("kiln: out_of_memory: memory: is used up; raise --memory-limit, or use a machine with more\n");
+    write_constant(reporting().limits_children
+                       ? "kiln: out_of_memory: memory: is used up; raise --memory-limit, or use a machine with more\n"
+                       : "kiln: out_of_memory: memory: is used up; use smaller dimensions, or a machine with more\n");
   remove_temporary_files();
   std::_Exit(exit_code(error_kind::out_of_memory));
 }
@@ -42,16 +57,7 @@ void lower_data_limit(std::uint64_t bytes) {
   const rlimit both{bytes, bytes};
   if (::setrlimit(RLIMIT_DATA, &both) != 0)
     throw error(error_kind::usage, "--memory-limit: exceeds this user's limit (ulimit -d)");
-  // Without a handler, LLVM and noexcept functions would abort.
-  when_memory_is_exhausted(&end_without_memory);
-  std::set_terminate([] {
-    try {
-      std::rethrow_exception(std::current_exception());
-    } catch (const std::bad_alloc&) {
-      end_without_memory();
-    } catch (...) {}
-    std::abort();
-  });
+  reporting().limits_children = true;
 }
 
 }  // namespace
@@ -72,6 +78,20 @@ std::uint64_t parse_bytes(const std::string& text, const char* option) {
     for (const unit& u : units)
       if (u.name == rest && !__builtin_mul_overflow(number, u.bytes, &bytes)) return bytes;
   throw error(error_kind::usage, fmt::format("{}: '{}' is not a size such as 512MiB or 2GiB", option, text));
+}
+
+void process_limits::report_exhausted_memory() {
+  reporting().number = ::getpid();
+  when_memory_is_exhausted(&end_without_memory);
+  const static std::terminate_handler otherwise = std::get_terminate();
+  std::set_terminate([] {
+    try {
+      if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      end_without_memory();
+    } catch (...) {}
+    otherwise();
+  });
 }
 
 void process_limits::limit_memory(const limit_options& limits) {

@@ -29,6 +29,10 @@ std::uint64_t parse_bytes(const std::string& text, const char* option);
 
 class process_limits {
  public:
+  // Lets this process end with a line on standard error where LLVM or a function that may not throw lacks memory, which
+  // would abort it. Call it once, before others allocate.
+  static void report_exhausted_memory();
+
   // Throws error{usage} for an invalid size. Separate from the constructor, so that processes that are forked before
   // the watcher thread starts are limited too.
   static void limit_memory(const limit_options& limits);
