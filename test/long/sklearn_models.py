@@ -178,6 +178,7 @@ def boosted():
         "lgbm_binary": (lambda: lightgbm.LGBMClassifier(n_estimators=20, **quiet), C2, g(8)),
         "lgbm_regressor": (lambda: lightgbm.LGBMRegressor(n_estimators=20, **quiet), R1, g(6)),
         "lgbm_gaps": (lambda: lightgbm.LGBMRegressor(n_estimators=20, **quiet), lambda: with_gaps(numbers()), g(6)),
+        "lgbm_categories": (lambda: lightgbm.LGBMClassifier(n_estimators=20, categorical_feature=[0, 1], min_data_per_group=5, cat_smooth=1, **quiet), lambda: (categories()[0].astype(np.float32), categories()[1]), g(4)),
         "lgbm_dart": (lambda: lightgbm.LGBMClassifier(n_estimators=15, boosting_type="dart", **quiet), C3, g(8)),
         "lgbm_forest": (lambda: lightgbm.LGBMRegressor(n_estimators=15, boosting_type="rf", bagging_freq=1, bagging_fraction=0.7, **quiet), R1, g(6)),
     }
