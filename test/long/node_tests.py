@@ -164,11 +164,13 @@ def compile_case(case, constants_from, scratch, options):
 
 
 def finalize_case(compiled, target, folder, options, *more):
-    """Writes the code objects for a target to `folder`."""
+    """Writes the code objects for a target to `folder`. Raises `refused` where an input steers sizes, or `fault`."""
     named = [x for name, size in compiled.dims.items() for x in ("--dim", f"{name}={size}")]
     done = run([options.kiln, "finalize", compiled.file, "--target", target, "-o", folder, "--quiet", *named, *more])
-    if done.returncode:
+    if done.returncode < 0 or done.returncode > LAST_REFUSAL:
         raise fault(done.stderr.strip()[-300:])
+    if done.returncode:
+        raise refused(done.stderr.strip()[-300:])
 
 
 def expected_outputs(case, model):
