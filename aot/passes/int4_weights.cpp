@@ -1,6 +1,7 @@
 #include "aot/passes/int4_weights.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "ir/ops/all.hpp"
 
@@ -18,8 +19,10 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
     return true;
   }
   const auto* e = op.get_if<elementwise>();
-  bool passes = op.is<convert>() || op.is<broadcast>() || op.is<reshape>() ||
-                (e && (e->function == scalar_function::mul || e->function == scalar_function::sub));
+  // A difference from a number has become a sum (simplify_arithmetic.cpp).
+  constexpr std::array functions{scalar_function::mul, scalar_function::sub, scalar_function::add};
+  const bool passes = op.is<convert>() || op.is<broadcast>() || op.is<reshape>() ||
+                      (e && std::ranges::find(functions, e->function) != functions.end());
   return passes && std::ranges::all_of(v.producer->inputs(),
                                        [&](value input) { return comes_of_constants(input, elements, packed); });
 }

@@ -24,8 +24,8 @@ struct int4_matrix {
 // of the product.
 value add_int4_matrix(module& m, instruction* before, const int4_matrix& matrix, const std::vector<dim>& dims);
 
-// Returns whether v is computed from constants only, by conversion, broadcasts, reshapes, products and differences,
-// with 4 bits of constant data for each of its elements.
+// Returns whether v is computed from constants only, by conversion, broadcasts, reshapes, products, sums and
+// differences, with 4 bits of constant data for each of its elements.
 bool is_int4_matrix(value v);
 
 // Constants of 4 bits with fewer elements are converted ahead of time, because packing is not worth it.

@@ -5,6 +5,7 @@
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/int4_weights.hpp"
 #include "aot/passes/quantize_weights.hpp"
+#include "aot/passes/simplify_arithmetic.hpp"
 #include "test/aot/passes/passes_test.hpp"
 #include "test/aot/passes/unformed.hpp"
 
@@ -72,6 +73,25 @@ TEST(arrange_int4_weights, puts_k_innermost) {
         EXPECT_EQ(packed_constant(p.main()).type().static_dims(),
                   (block ? std::vector<std::int64_t>{20, 3, 16} : std::vector<std::int64_t>{20, 48}));
       }
+}
+
+// Arithmetic is simplified in between: x − 8 is x + −8 then.
+TEST(arrange_int4_weights, one_zero_point_for_all_stays_in_the_product) {
+  program p = transformed(
+      [&](builder& b) {
+        const std::vector<dim> dims{48, 20};
+        value zero = b.to(b.m.add_constant(literal::from_doubles({f32, {1, 1}}, std::vector<double>{8})), dims);
+        value x = b.f(sub, b.m.add(convert{f32}, {b.m.add_constant(nibbles(u4, dims, 3))}), zero);
+        value scale = b.r(b.to(b.r(b.w({3, 20}, 9), {3, 1, 20}), {3, 16, 20}), dims);
+        b.out({b.m.add(dot{}, {b.p("x", {3, 48}), b.f(mul, x, scale)})});
+      },
+      {arrange_int4_weights{}, simplify_arithmetic{}, constant_folding{}});
+  weights_of(p.main());
+  EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{20, 3, 16}));
+  EXPECT_TRUE(std::ranges::any_of(p.main().instructions(), [](const instruction& i) {
+    const auto* e = i.op().get_if<elementwise>();
+    return e && e->function == add;
+  }));
 }
 
 TEST(arrange_int4_weights, finds_groups_in_scales_that_were_spread) {
