@@ -12,6 +12,7 @@
 #include "llvm/IR/Module.h"
 #include "spirv/lowering/indices.hpp"
 #include "spirv/lowering/lowering.hpp"
+#include "spirv/lowering/words.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -35,19 +36,8 @@ Value* shuffle(llvm::IRBuilder<>& b, Value* word, Value* from) {
   return call(b, intrinsic::nvvm_shfl_sync_idx_i32, {active(b), word, from, b.getInt32(31)});
 }
 
-// Shuffles a value with any number of bits, word by word.
 Value* shuffle_any(llvm::IRBuilder<>& b, Value* v, Value* from) {
-  llvm::Type* t = v->getType();
-  auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (!bits) throw error(error_kind::unsupported, "a lane exchange of a value that is not a number is not supported");
-  unsigned count = (bits + 31) / 32;
-  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
-        *result = b.getIntN(count * 32, 0);
-  for (unsigned k = 0; k < count; ++k) {
-    Value* word = shuffle(b, b.CreateTrunc(b.CreateLShr(all, k * 32), b.getInt32Ty()), from);
-    result = b.CreateOr(result, b.CreateShl(b.CreateZExt(word, result->getType()), k * 32));
-  }
-  return b.CreateBitCast(b.CreateTrunc(result, b.getIntNTy(bits)), t);
+  return word_by_word(b, v, [&](Value* word) { return shuffle(b, word, from); });
 }
 
 Value* first_active(llvm::IRBuilder<>& b) {

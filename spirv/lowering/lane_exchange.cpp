@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "ir/error.hpp"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
+#include "spirv/lowering/words.hpp"
 #include "spirv/lowering/work_items.hpp"
 
 namespace kiln::spirv {
@@ -37,17 +37,7 @@ Value* meet(builder& b, meeting kind, llvm::ArrayRef<Value*> operands = {}) {
 }
 
 Value* from_lane(builder& b, Value* v, Value* from) {
-  llvm::Type* t = v->getType();
-  auto bits = static_cast<unsigned>(t->getPrimitiveSizeInBits());
-  if (!bits) throw error(error_kind::unsupported, "a lane exchange of a value that is not a number is not supported");
-  unsigned count = (bits + 31) / 32;
-  Value *all = b.CreateZExt(b.CreateBitCast(v, b.getIntNTy(bits)), b.getIntNTy(count * 32)),
-        *result = b.getIntN(count * 32, 0);
-  for (unsigned k = 0; k < count; ++k) {
-    Value* word = meet(b, meeting::shuffle, {b.CreateTrunc(b.CreateLShr(all, k * 32), b.getInt32Ty()), from});
-    result = b.CreateOr(result, b.CreateShl(b.CreateZExt(word, result->getType()), k * 32));
-  }
-  return b.CreateBitCast(b.CreateTrunc(result, b.getIntNTy(bits)), t);
+  return word_by_word(b, v, [&](Value* word) { return meet(b, meeting::shuffle, {word, from}); });
 }
 
 }  // namespace
