@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t most_attribute_bytes = std::numeric_limits<int>::max();
 
-// Of a file that is to become an attribute.
+// Returns the bytes of a file that is embedded in a node as an attribute. Throws if it is no regular file, or too
+// large.
 std::string contents_of(const fs::path& file) {
   if (!fs::is_regular_file(file)) throw std::runtime_error("kiln: " + file.string() + " is not a regular file");
   const std::uintmax_t size = fs::file_size(file);

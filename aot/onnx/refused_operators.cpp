@@ -6,7 +6,7 @@
 namespace kiln::onnx_import {
 namespace {
 
-// Without a name: the advice about all operators of a domain.
+// An operator that is refused, and what to do instead. An empty name stands for all operators of the domain.
 struct refused_row {
   std::string_view domain, name, advice;
 };

@@ -59,7 +59,7 @@ held_weights::held_weights(kernel_emitter& e, const held_plan& plan, const buffe
       constant);
 }
 
-// The number counts words of this thread's column, or part of it.
+// Loads word number `word` of this thread's column of the weights, or of its part of the column.
 Value held_weights::word_at(Value from, Value word) {
   Value index = code_.add(code_.mul(code_.add(word, code_.mul(part_, plan_.words())), plan_.gates), column_);
   return code_.make<mlir::LLVM::LoadOp>(code_.builder.getI32Type(), byte_address(code_, from, code_.mul(index, 4)), 4u);
