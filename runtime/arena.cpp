@@ -1,6 +1,8 @@
 #include "runtime/arena.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <utility>
 
 namespace kiln {
@@ -9,17 +11,17 @@ namespace {
 std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
 
 // Placement order: the request with the smallest key comes first; of equal keys the one with the smaller index.
-using order_key = double (*)(const arena_request& r);
-constexpr order_key orders[] = {
-    [](const arena_request& r) { return -static_cast<double>(r.bytes); },
-    [](const arena_request& r) { return -static_cast<double>(r.bytes) * static_cast<double>(r.last - r.first + 1); },
-    [](const arena_request& r) { return static_cast<double>(r.first); },
+struct keyed {
+  std::uint64_t key;
+  std::uint32_t index;
+  friend bool operator<(const keyed& a, const keyed& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; }
 };
 
-struct keyed {
-  double key;
-  std::uint32_t index;
-  friend auto operator<=>(const keyed&, const keyed&) = default;
+using order_key = std::uint64_t (*)(const arena_request& r);
+constexpr order_key largest_first = [](const arena_request& r) -> std::uint64_t { return ~r.bytes; };
+constexpr order_key most_bytes_and_steps_first = [](const arena_request& r) -> std::uint64_t {
+  const double product = static_cast<double>(r.bytes) * static_cast<double>(r.last - r.first + 1);
+  return ~std::bit_cast<std::uint64_t>(product);  // positive doubles are ordered as their bits
 };
 
 // Sorts the requests that are not empty.
@@ -27,7 +29,23 @@ void sort_by(std::span<const arena_request> requests, order_key key, std::vector
   result.clear();
   for (std::uint32_t i = 0; i < requests.size(); ++i)
     if (requests[i].bytes) result.push_back({key(requests[i]), i});
-  std::ranges::sort(result);
+  std::ranges::sort(result, std::less{});
+}
+
+// The same by their first steps, which are small numbers: by counting.
+void sort_by_first(std::span<const arena_request> requests, std::vector<keyed>& result) {
+  std::vector<std::uint32_t> at;
+  for (const arena_request& r : requests) {
+    if (!r.bytes) continue;
+    const auto next = static_cast<std::size_t>(r.first) + 1;
+    if (next >= at.size()) at.resize(next + 1);
+    ++at[next];
+  }
+  for (std::size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
+  result.resize(at.empty() ? 0 : at.back());
+  for (std::uint32_t i = 0; i < requests.size(); ++i)
+    if (const arena_request& r = requests[i]; r.bytes)
+      result[at[static_cast<std::size_t>(r.first)]++] = {static_cast<std::uint64_t>(r.first), i};
 }
 
 // Steps are consecutive numbers, so this is a sum over them.
@@ -54,9 +72,7 @@ struct neighbour_lists {
   }
 };
 
-neighbour_lists neighbours(std::span<const arena_request> requests) {
-  std::vector<keyed> by_begin;
-  sort_by(requests, orders[2], by_begin);
+neighbour_lists neighbours(std::span<const arena_request> requests, const std::vector<keyed>& by_begin) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
   std::vector<std::uint32_t> live;
   neighbour_lists result;
@@ -84,9 +100,8 @@ struct placement {
   std::vector<std::pair<std::size_t, std::size_t>> taken;  // begin and end
 };
 
-// Computes offsets for one order and returns the total size.
-std::size_t place(std::span<const arena_request> requests, const neighbour_lists& near, order_key key, placement& at) {
-  sort_by(requests, key, at.order);
+// Computes offsets in the order at.order and returns the total size.
+std::size_t place(std::span<const arena_request> requests, const neighbour_lists& near, placement& at) {
   at.offsets.assign(requests.size(), 0);
   at.placed.assign(requests.size(), 0);
   std::size_t total = 0;
@@ -118,10 +133,14 @@ arena_layout pack_arena(std::span<const arena_request> requests) {
   result.bytes = SIZE_MAX;
   result.lower_bound = most_live(requests);
   for (const arena_request& r : requests) result.sum += rounded(r.bytes);
-  const neighbour_lists near = neighbours(requests);
+  std::vector<keyed> by_first;
+  sort_by_first(requests, by_first);
+  const neighbour_lists near = neighbours(requests, by_first);
   placement made;
-  for (order_key key : orders) {
-    const std::size_t total = place(requests, near, key, made);
+  for (order_key key : {largest_first, most_bytes_and_steps_first, order_key{}}) {
+    if (key) sort_by(requests, key, made.order);
+    else made.order.swap(by_first);
+    const std::size_t total = place(requests, near, made);
     if (total < result.bytes) std::swap(result.offsets, made.offsets), result.bytes = total;
     if (result.bytes == result.lower_bound) break;
   }

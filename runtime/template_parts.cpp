@@ -1,6 +1,7 @@
 #include "runtime/template_parts.hpp"
 
 #include <array>
+#include <span>
 
 namespace kiln {
 
@@ -27,11 +28,10 @@ launch_step append_launch(plan& to, const launch& what, kernel_handle function, 
                    static_cast<std::uint32_t>(to.tensor_maps.size()),
                    static_cast<std::uint32_t>(what.tensor_maps.size()),
                    what.waits};
-  const std::vector<buffer_id> table{buffers.table};
-  const std::array<const std::vector<buffer_id>*, 4> of_kind{&buffers.inputs, &buffers.outputs, &buffers.scratch,
-                                                             &table};
+  const std::array<std::span<const buffer_id>, 4> of_kind{buffers.inputs, buffers.outputs, buffers.scratch,
+                                                          std::span(&buffers.table, 1)};
   for (const launch_argument& a : what.arguments) {
-    to.arguments.push_back((*of_kind[static_cast<std::size_t>(a.kind)])[a.index]);
+    to.arguments.push_back(of_kind[static_cast<std::size_t>(a.kind)][a.index]);
     to.written.push_back(a.kind == buffer_kind::output || a.kind == buffer_kind::scratch);
   }
   for (const tensor_map& map : what.tensor_maps) to.tensor_maps.push_back({step.first_argument + map.argument, map});

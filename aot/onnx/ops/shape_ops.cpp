@@ -3,6 +3,7 @@
 #include <set>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/symbolic.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -61,6 +62,16 @@ std::set<std::int64_t> axes_within(const std::vector<std::int64_t>& axes, std::s
   return result;
 }
 
+// Refuses the size 1 when the model runs: a Squeeze without axes would remove an axis of this size. A size that is
+// counted keeps its axis whatever the data is: its tensor has the largest size.
+void need_other_than_one(node& n, const dim& d) {
+  const auto counted = [](const std::string& symbol) { return symbol.starts_with(count_prefix); };
+  if (d.is_static() || n.b.facts().at_least(d, 2) || std::ranges::any_of(d.symbols(), counted)) return;
+  n.b.need_equal(dim::max(dim(1) - d, dim::min(d, 2) - dim(1)), 1,
+                 "a size of 1 for " + d.str() +
+                     " gives another rank, because axes are missing; compile the model for it with --dim");
+}
+
 std::vector<value> squeeze(node& n) {
   auto listed = n.numbers_since(13, "axes", 1);
   std::vector<dim> dims;
@@ -69,7 +80,9 @@ std::vector<value> squeeze(node& n) {
     const dim& d = n.dims(0)[i];
     bool removed = listed ? axes.contains(static_cast<std::int64_t>(i)) : d == dim(1);
     if (removed) n.b.need_equal(d, 1, "axis " + std::to_string(i) + " of " + n.type(0).str() + " is not 1");
-    if (!removed) dims.push_back(d);
+    if (removed) continue;
+    if (!listed) need_other_than_one(n, d);
+    dims.push_back(d);
   }
   return {n.b.with_dims(n.in(0), dims)};
 }

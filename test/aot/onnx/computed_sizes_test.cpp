@@ -2,11 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
-#include "ir/bind_shapes.hpp"
-#include "ir/error.hpp"
-#include "test/aot/onnx/model_builder.hpp"
+#include "test/aot/onnx/open_models.hpp"
 
 namespace {
 
@@ -18,16 +15,6 @@ literal ramp(std::vector<std::int64_t> dims, float step) {
   std::vector<float> values(static_cast<std::size_t>(type.element_count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::remainder(static_cast<float>(i) * step, 2.5f);
   return literal::of<float>(type, values);
-}
-
-// Returns the reference's first output for these inputs.
-literal first_output(const program& p, const std::vector<literal>& inputs) {
-  std::vector<given_shape> shapes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    value parameter = p.main().parameters()[i];
-    shapes.push_back({module::parameter_name(parameter), parameter.type(), inputs[i].type()});
-  }
-  return evaluate(p.bind(bind_shapes(shapes)).main(), inputs)[0];
 }
 
 // y is an array of `size` elements, where the nodes of `sized` compute "size" from the floats "length" (the size of x).
@@ -43,9 +30,7 @@ model_builder array_of_size(const Nodes& sized) {
   return m;
 }
 
-std::int64_t size_for(const program& p, std::int64_t n) {
-  return first_output(p, {ramp({n}, 1)}).type().element_count();
-}
+std::int64_t size_for(const program& p, std::int64_t n) { return run(p, {ramp({n}, 1)}).type().element_count(); }
 
 TEST(computed_sizes, multiples_of_a_patch_are_rounded_up_in_floats) {
   program p = array_of_size([](model_builder& m) {
@@ -134,7 +119,7 @@ TEST(computed_sizes, an_image_is_resized_by_a_scale_that_depends_on_its_size) {
     const auto low = static_cast<float>(std::min(h, w)), high = static_cast<float>(std::max(h, w));
     const float inverse = 1 / low, by_low = inverse * 64, by_high = 128 / high, scale = std::min(by_low, by_high);
     const float scaled_h = static_cast<float>(h) * scale, scaled_w = static_cast<float>(w) * scale;
-    const auto y = first_output(p, {ramp({h, w}, 0.3f)}).type();
+    const auto y = run(p, {ramp({h, w}, 0.3f)}).type();
     EXPECT_EQ(y.dims[0], dim(static_cast<std::int64_t>(scaled_h))) << h << "x" << w;
     EXPECT_EQ(y.dims[1], dim(static_cast<std::int64_t>(scaled_w))) << h << "x" << w;
   }
@@ -286,7 +271,7 @@ TEST(computed_sizes, elements_of_shapes_are_written_and_reduced_along_an_axis) {
   m.node("ConstantOfShape", {"size"}, {"y"});
   program p = m.import();
   for (std::int64_t n : {1, 3})
-    for (std::int64_t k : {2, 4}) EXPECT_EQ(first_output(p, {ramp({n, k}, 1)}).type().element_count(), n * k + 5 * k);
+    for (std::int64_t k : {2, 4}) EXPECT_EQ(run(p, {ramp({n, k}, 1)}).type().element_count(), n * k + 5 * k);
 }
 
 // An image of open size gives the samples that the same image of known size gives.
@@ -308,8 +293,8 @@ TEST(computed_sizes, an_image_of_open_size_is_sampled) {
         program open = sampling({"b", "3", "h", "w"});
         for (auto [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {1, 4}, {2, 1}}) {
           std::vector<literal> inputs{ramp({2, 3, h, w}, 0.7f), ramp({2, 2, 9, 2}, 0.31f)};
-          auto want = first_output(sampling({"b", "3", std::to_string(h), std::to_string(w)}), inputs).to_doubles();
-          auto got = first_output(open, inputs).to_doubles();
+          auto want = run(sampling({"b", "3", std::to_string(h), std::to_string(w)}), inputs).to_doubles();
+          auto got = run(open, inputs).to_doubles();
           ASSERT_EQ(got.size(), want.size());
           for (std::size_t i = 0; i < got.size(); ++i)
             ASSERT_NEAR(got[i], want[i], 1e-5) << mode << ' ' << pads << ' ' << corners << ' ' << h << 'x' << w;
@@ -333,9 +318,9 @@ TEST(computed_sizes, a_deformable_convolution_takes_an_image_of_open_size) {
   for (auto [h, w] : {std::pair<std::int64_t, std::int64_t>{5, 4}, {1, 3}}) {
     std::vector<literal> inputs{ramp({2, 2, h, w}, 0.7f), ramp({2, 18, h, w}, 0.31f)};
     std::string height = std::to_string(h), width = std::to_string(w);
-    auto want = first_output(convolution(height, width, height, width), inputs).to_doubles();
-    EXPECT_EQ(first_output(open, inputs).to_doubles(), want);
-    EXPECT_EQ(first_output(named, inputs).to_doubles(), want);
+    auto want = run(convolution(height, width, height, width), inputs).to_doubles();
+    EXPECT_EQ(run(open, inputs).to_doubles(), want);
+    EXPECT_EQ(run(named, inputs).to_doubles(), want);
   }
 }
 
@@ -350,7 +335,7 @@ TEST(computed_sizes, with_ceil_mode_a_pooling_window_may_be_larger_than_the_imag
   program p = m.import();
   literal x = ramp({1, 1, 3, 4}, 0.7f);
   auto all = x.to_doubles();
-  auto got = first_output(p, {x}).to_doubles();
+  auto got = run(p, {x}).to_doubles();
   ASSERT_EQ(got.size(), 1u);
   EXPECT_NEAR(got[0], std::accumulate(all.begin(), all.end(), 0.0) / 12, 1e-6);
 }

@@ -2,49 +2,12 @@
 // model is imported once and then run by the reference for several sizes.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <numeric>
-
-#include "aot/onnx/dim_param.hpp"
-#include "ir/bind_shapes.hpp"
-#include "ir/error.hpp"
-#include "test/aot/onnx/model_builder.hpp"
+#include "test/aot/onnx/open_models.hpp"
 
 namespace {
 
 using namespace kiln;
 using namespace kiln::test;
-
-import_options with(std::initializer_list<std::string> dims) {
-  import_options options;
-  for (const auto& text : dims) options.dims.insert(parse_dim_spec(text));
-  return options;
-}
-
-literal counting(std::vector<std::int64_t> dims) {
-  shape type{element_type::f32, {dims.begin(), dims.end()}};
-  std::vector<float> values(static_cast<std::size_t>(type.element_count()));
-  std::iota(values.begin(), values.end(), 0.0f);
-  return literal::of<float>(type, values);
-}
-
-// Returns the reference's first output for these inputs.
-literal run(const program& p, const std::vector<literal>& inputs) {
-  std::vector<given_shape> shapes;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    shapes.push_back(
-        {module::parameter_name(p.main().parameters()[i]), p.main().parameters()[i].type(), inputs[i].type()});
-  return evaluate(p.bind(bind_shapes(shapes)).main(), inputs)[0];
-}
-
-std::string refusal(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 void set_int(::onnx::NodeProto& node, const char* name, std::int64_t x) { graph_builder::attribute(node, name, x); }
 
@@ -328,52 +291,6 @@ TEST(open_dims, a_small_input_or_a_shape_decides_between_branches_of_different_s
       EXPECT_EQ(evaluate(p.bind(bindings).main(), inputs)[0].to_doubles(), expected) << by_input << past;
     }
   }
-}
-
-// torch's squeeze of an open dimension: If(n == 1) Squeeze else Identity, applied to x[b, n] after a pooling that
-// halves n.
-model_builder squeezing(bool rank_one_after) {
-  model_builder m;
-  m.input("x", float_type, {"b", "1", "n"}).output("y");
-  auto& pool = m.node("MaxPool", {"x"}, {"half"});
-  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{2});
-  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{2});
-  m.integers("axis", {1}, {2}), m.integers("one", {1}, {1});
-  m.node("Shape", {"half"}, {"shape"});
-  m.node("Gather", {"shape", "axis"}, {"size"});
-  m.node("Equal", {"size", "one"}, {"single"});
-  auto& decide = m.node("If", {"single"}, {"squeezed"});
-  graph_builder yes(graph_builder::body(decide, "then_branch")), no(graph_builder::body(decide, "else_branch"));
-  yes.node("Squeeze", {"half", "axis"}, {"less"});
-  yes.output("less");
-  no.node("Identity", {"half"}, {"same"});
-  no.output("same");
-  // Only the squeezed value has the right rank here.
-  if (rank_one_after) {
-    m.integers("first", {1}, {1});
-    m.node("Squeeze", {"squeezed", "first"}, {"flat"});
-    m.floats("w", {1, 3}, {1, 2, 3});
-    m.node("Unsqueeze", {"flat", "first"}, {"column"});
-    m.node("Gemm", {"column", "w"}, {"y"});
-  } else {
-    m.node("Relu", {"squeezed"}, {"y"});
-  }
-  return m;
-}
-
-TEST(open_dims, of_branches_of_different_ranks_the_one_is_assumed_that_fits_the_model) {
-  program p = squeezing(true).import();
-  EXPECT_EQ(run(p, {counting({4, 1, 3})}).type(), (shape{element_type::f32, {4, 3}}));
-  std::string why = refusal([&] { run(p, {counting({4, 1, 6})}); });
-  EXPECT_NE(why.find("other sizes take the else branch"), std::string::npos) << why;
-}
-
-TEST(open_dims, of_branches_of_different_ranks_the_general_one_is_assumed_where_both_fit) {
-  program p = squeezing(false).import();
-  EXPECT_EQ(run(p, {counting({4, 1, 6})}).type(), (shape{element_type::f32, {4, 1, 3}}));
-  std::string why = refusal([&] { run(p, {counting({4, 1, 3})}); });
-  EXPECT_NE(why.find("other sizes take the then branch"), std::string::npos) << why;
-  EXPECT_EQ(run(squeezing(false).import(with({"n=3"})), {counting({4, 1, 3})}).type().rank(), 2u);
 }
 
 // If data selects a branch, a branch may require sizes that the other one does not. The small input that selects
