@@ -6,7 +6,7 @@
 
 #include "aot/index_limits.hpp"
 #include "aot/input_ranges.hpp"
-#include "aot/passes/arrange_int4_weights.hpp"
+#include "aot/passes/arrange_quantized_weights.hpp"
 #include "aot/passes/channels_last.hpp"
 #include "aot/passes/common_subexpressions.hpp"
 #include "aot/passes/compose_contractions.hpp"
@@ -62,7 +62,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       dead_code{},
       integer_contractions{log},
       integer_pooling{log},
-      arrange_int4_weights{},
+      arrange_quantized_weights{},
       simplify("simplify"),
       hoist_loop_invariants{log},
       recognize_normalization{log},

@@ -9,7 +9,7 @@
 #include "aot/kernels/traits.hpp"
 #include "aot/kernels/value_sources.hpp"
 #include "aot/passes/facts.hpp"
-#include "aot/passes/int4_weights.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 #include "aot/passes/reshape_groups.hpp"
 #include "aot/passes/split_concats.hpp"
 #include "ir/normalized_window.hpp"
@@ -368,7 +368,7 @@ class partitioner {
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type()),
                  k == 0 && has_few_queries(i)});
-      } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_int4_matrix(v)) {
+      } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_quantized_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
       } else if (const auto seen = k == 3 && i.op().is<attention>() ? find_prefix_mask(v) : std::nullopt) {

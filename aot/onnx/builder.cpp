@@ -26,7 +26,7 @@ bool is_cheap(const operation& op) {
          op.is<reduce>() || op.is<cumulative_sum>() || op.is<broadcast>();
 }
 
-// Constants of 4 and 8 bits keep their type, because later passes recognize them (aot/passes/int4_weights.hpp,
+// Constants of 4 and 8 bits keep their type, because later passes recognize them (aot/passes/quantized_matrix.hpp,
 // integer_contractions.hpp).
 bool stays_quantized(const operation& op, const std::vector<value>& inputs) {
   if (!op.is<convert>()) return false;

@@ -1,8 +1,8 @@
 // Replaces instructions by constants, through operation::evaluate, if all inputs are constants or the result has no
 // elements. A broadcast is never folded by itself, because it would only grow the file; an operation that reads a
 // broadcast is folded. A result larger than `limit_bytes` is folded only if it is not larger than its inputs (a
-// transposed weight). A result whose elements are all equal becomes a scalar and a broadcast. 4-bit constants are
-// converted only if they are small (stays_packed).
+// transposed weight). A result whose elements are all equal becomes a scalar and a broadcast. Weights of
+// 4 and 8 bits are not converted where products read them (stays_packed).
 #pragma once
 
 #include "aot/passes/folding_budget.hpp"

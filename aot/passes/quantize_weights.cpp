@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "aot/passes/int4_weights.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln {
@@ -39,7 +39,7 @@ double squared_error(std::span<const float> group, float scale) {
 }
 
 struct quantization {
-  int4_matrix matrix;
+  quantized_matrix matrix;
   double error = 0;  // relative error
 };
 
@@ -135,7 +135,7 @@ bool quantize_weights::apply(module& m) const {
     whole.insert(whole.end(), {rows, depth});
     dot transposed = *product;
     transposed.transpose_b = true;
-    value weights = add_int4_matrix(m, &at, found->second->matrix, whole);
+    value weights = add_quantized_matrix(m, &at, found->second->matrix, whole);
     value made = m.insert(&at, transposed, {at.inputs()[0], weights});
     made.producer->set_origin(at.origin());
     m.replace(at.output(), made);

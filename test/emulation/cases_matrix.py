@@ -281,6 +281,12 @@ def matmul_int4_zero_points(g):
     g.output(g.op("MatMul", g.input("a", [3, 256]), g.packed_weight([256, 40], "u4", block=128, zero_point=True)))
 
 
+@case("f16 f32")
+def matmul_int8_weights(g):
+    """Weights of bytes, whose activations are not quantized."""
+    g.output(g.op("MatMul", g.input("a", [3, 256]), g.packed_weight([256, 40], "u8", scale=0.003, block=32, zero_point=True)))
+
+
 @case("f16")
 def matmul_int4_small_groups(g):
     """Groups and depths of less than 16 bytes."""

@@ -75,14 +75,16 @@ class Graph:
         return name
 
     def packed_weight(self, dims, dtype="i4", scale=0.05, block=0, axis=0, zero_point=False):
-        """A dequantized constant of 4-bit elements with scales (and zero points) for each index of the other axis and
-        block along `axis`."""
+        """A dequantized constant of elements of 4 or 8 bits with scales (and zero points) for each index of the other
+        axis and block along `axis`."""
         self.opset = 21
-        signed = dtype == "i4"
+        count, signed = 16 if dtype.endswith("4") else 256, dtype.startswith("i")
         axis_dims = [dims[0] // block if axis == 0 else dims[0], dims[1] // block if axis == 1 else dims[1]] if block else [dims[1 - axis]]
 
         def packed(shape):
-            values = self.random.integers(-8 if signed else 0, 8 if signed else 16, shape)
+            values = self.random.integers(-count // 2 if signed else 0, count // 2 if signed else count, shape)
+            if count == 256:
+                return self.constant(values.astype(NUMPY[dtype]), dtype)
             flat = np.append(values.reshape(-1) & 15, np.zeros(values.size % 2, np.int64)).reshape(-1, 2)
             name = f"c{len(self.constants)}"
             self.constants.append(helper.make_tensor(name, TYPES[dtype], shape, (flat[:, 0] | flat[:, 1] << 4).astype(np.uint8).tobytes(), raw=True))

@@ -1,5 +1,5 @@
-// Tensors of 4 bits on a CPU: products whose weights are unpacked on the fly, and all operations that read i4 and u4
-// elements.
+// Tensors of 4 bits on a CPU: products whose weights (of 8 bits as well) are unpacked on the fly, and all operations
+// that read i4 and u4 elements.
 #include <gtest/gtest.h>
 
 #include "fusions.hpp"
@@ -17,7 +17,7 @@ struct weights {
   bool zero_points = false;
 };
 
-// dot(a, dequantized weights) in the form of aot/passes/int4_weights.hpp.
+// dot(a, dequantized weights) in the form of aot/passes/quantized_matrix.hpp.
 std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue kind = epilogue::none) {
   auto m = std::make_unique<module>("kernel");
   value left = m->add_parameter("a", shape_of(w.type, a));
@@ -36,7 +36,7 @@ std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue ki
 }
 
 TEST(Int4, ProductsOfFewRows) {
-  for (std::int64_t m : {1, 4, 7, 16})
+  for (std::int64_t m : {1, 4, 7, 16, 61})
     for (auto [n, k, group] : {std::array<std::int64_t, 3>{1, 64, 64}, {37, 128, 32}, {50, 1056, 32}, {8, 96, 48}}) {
       expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
       if (HasFatalFailure()) return;
@@ -44,7 +44,7 @@ TEST(Int4, ProductsOfFewRows) {
 }
 
 TEST(Int4, ProductsOfManyRows) {
-  for (std::int64_t m : {17, 40}) expect_matches(*int4_dot({m, 96}, {35, 96, 32}), 1e-6);
+  for (std::int64_t m : {128, 129, 150}) expect_matches(*int4_dot({m, 96}, {35, 96, 32}), 1e-6);
 }
 
 TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
@@ -57,7 +57,7 @@ TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
 
 TEST(Int4, TypesZeroPointsAndEpilogues) {
   for (element_type type : {f32, f16, bf16})
-    for (element_type packed : {i4, u4})
+    for (element_type packed : {i4, u4, i8, u8})
       for (std::int64_t m : {1, 9}) {
         SCOPED_TRACE(std::string(name(type)) + " " + std::string(name(packed)));
         expect_matches(*int4_dot({1, m, 128}, {20, 128, 32, packed, type, true}, epilogue::bias_relu),

@@ -1,9 +1,9 @@
-#include "aot/passes/arrange_int4_weights.hpp"
+#include "aot/passes/arrange_quantized_weights.hpp"
 
 #include <numeric>
 
 #include "aot/passes/facts.hpp"
-#include "aot/passes/int4_weights.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 #include "aot/passes/reshape_groups.hpp"
 
 namespace kiln {
@@ -31,8 +31,7 @@ std::optional<dequantization> find_dequantization(value v) {
     if (is_function(x, scalar_function::sub)) found.zero = operand(x, 1), x = operand(x, 0);
     if (!as<convert>(x)) continue;
     found.elements = module::constant(operand(x));
-    if (found.elements && stays_packed(x.producer->op(), found.elements->type()) && found.elements->type().rank() == 2)
-      return found;
+    if (found.elements && can_stay_packed(found.elements->type()) && found.elements->type().rank() == 2) return found;
   }
   return std::nullopt;
 }
@@ -100,7 +99,7 @@ literal transposed(const literal& matrix) {
 }
 
 // Samples one number for each row and group of v, a matrix with k along `depth_axis`.
-std::optional<literal> of_groups(value v, std::size_t depth_axis, const int4_matrix& matrix, element_type type) {
+std::optional<literal> of_groups(value v, std::size_t depth_axis, const quantized_matrix& matrix, element_type type) {
   const std::int64_t groups = matrix.depth / matrix.group;
   std::vector<double> numbers;
   for (std::int64_t row = 0; row < matrix.rows; ++row)
@@ -129,7 +128,7 @@ bool arrange(module& m, instruction& at) {
   auto found = find_dequantization(v);
   if (!found) return false;
   const auto dims = found->elements->type().static_dims();
-  int4_matrix matrix{.rows = dims[1 - depth_axis], .depth = dims[depth_axis]};
+  quantized_matrix matrix{.rows = dims[1 - depth_axis], .depth = dims[depth_axis]};
   matrix.group = run_along(found->scale, depth_axis);
   if (found->zero) matrix.group = std::gcd(matrix.group, run_along(found->zero, depth_axis));
   if (matrix.group < fewest_in_group) return false;
@@ -142,7 +141,7 @@ bool arrange(module& m, instruction& at) {
   std::vector<dim> whole = at.inputs()[1].type().dims;
   whole[whole.size() - 2] = matrix.rows, whole.back() = matrix.depth;
   if (std::any_of(whole.begin(), whole.end() - 2, [](const dim& d) { return !(d == dim(1)); })) return false;
-  value weights = add_int4_matrix(m, &at, matrix, whole);
+  value weights = add_quantized_matrix(m, &at, matrix, whole);
   product.transpose_b = true;
   value made = m.insert(&at, product, {at.inputs()[0], weights});
   made.producer->set_origin(at.origin());
@@ -152,7 +151,7 @@ bool arrange(module& m, instruction& at) {
 
 }  // namespace
 
-bool arrange_int4_weights::apply(module& m) const {
+bool arrange_quantized_weights::apply(module& m) const {
   bool changed = false;
   for (auto next = m.instructions().begin(); next != m.instructions().end();) {
     instruction& at = *next++;

@@ -1,4 +1,4 @@
-#include "aot/passes/int4_weights.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +8,16 @@
 namespace kiln {
 namespace {
 
-bool is_packed(element_type type) { return storage_bits(type) < 8; }
+bool is_quantized(element_type type) {
+  return storage_bits(type) < 8 || type == element_type::i8 || type == element_type::u8;
+}
 
-// Whether v is computed from constants by the allowed operations. Sets `packed` if one constant has 4 bits for each of
-// `elements`.
+// Whether v is computed from constants by the allowed operations. Sets `packed` if one constant has 4 or 8 bits for
+// each of `elements`.
 bool comes_of_constants(value v, const dim& elements, bool& packed) {
   const operation& op = v.producer->op();
   if (op.is<constant>()) {
-    packed |= is_packed(v.type().type) && v.type().elements() == elements;
+    packed |= is_quantized(v.type().type) && v.type().elements() == elements;
     return true;
   }
   const auto* e = op.get_if<elementwise>();
@@ -27,9 +29,23 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
                                        [&](value input) { return comes_of_constants(input, elements, packed); });
 }
 
+// Whether all that reads its result, through arithmetic and reshapes, are products whose right matrix it is.
+bool only_products_read(const instruction& from, const dim& elements) {
+  return !from.users().empty() && std::ranges::all_of(from.users(), [&](const instruction* user) {
+    const operation& op = user->op();
+    if (const auto* product = op.get_if<dot>()) {
+      const value right = user->inputs()[1];
+      return product->transpose_b && right.producer == &from && user->inputs()[0] != right &&
+             is_quantized_matrix(right);
+    }
+    return (op.is<elementwise>() || op.is<reshape>()) && only_products_read(*user, elements);
+  });
+}
+
 }  // namespace
 
-value add_int4_matrix(module& m, instruction* before, const int4_matrix& matrix, const std::vector<dim>& dims) {
+value add_quantized_matrix(module& m, instruction* before, const quantized_matrix& matrix,
+                           const std::vector<dim>& dims) {
   const std::int64_t groups = matrix.depth / matrix.group;
   const bool whole = groups == 1;
   const std::vector<dim> apart =
@@ -49,14 +65,21 @@ value add_int4_matrix(module& m, instruction* before, const int4_matrix& matrix,
   return v.type().dims == dims ? v : insert(reshape{dims}, {v});
 }
 
-bool is_int4_matrix(value v) {
+bool is_quantized_matrix(value v) {
   bool packed = false;
   return !v.producer->op().is<constant>() && comes_of_constants(v, v.type().elements(), packed) && packed;
 }
 
-bool stays_packed(const operation& op, const shape& operand) {
-  return op.is<convert>() && is_packed(operand.type) && operand.is_static() &&
-         operand.element_count() >= fewest_packed_elements;
+bool can_stay_packed(const shape& constant) {
+  return is_quantized(constant.type) && constant.is_static() && constant.element_count() >= fewest_packed_elements;
+}
+
+bool stays_packed(const instruction& conversion) {
+  if (!conversion.op().is<convert>()) return false;
+  const value from = conversion.inputs()[0];
+  if (!can_stay_packed(from.type())) return false;
+  return storage_bits(from.type().type) < 8 ||
+         (from.producer->op().is<constant>() && only_products_read(conversion, from.type().elements()));
 }
 
 }  // namespace kiln

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "aot/kernels/formation.hpp"
-#include "aot/passes/arrange_int4_weights.hpp"
+#include "aot/passes/arrange_quantized_weights.hpp"
 #include "aot/passes/constant_folding.hpp"
-#include "aot/passes/int4_weights.hpp"
 #include "aot/passes/quantize_weights.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
 #include "test/aot/passes/passes_test.hpp"
 #include "test/aot/passes/unformed.hpp"
@@ -15,20 +15,22 @@ namespace {
 using enum scalar_function;
 using enum element_type;
 
-literal nibbles(element_type type, std::vector<dim> dims, unsigned seed) {
+// Integers from the whole range of a type of 4 or 8 bits.
+literal integers(element_type type, std::vector<dim> dims, unsigned seed) {
   std::mt19937 generator(seed);
   shape s{type, std::move(dims)};
+  const unsigned values = 1u << storage_bits(type);
   std::vector<double> numbers(static_cast<std::size_t>(s.element_count()));
-  for (double& x : numbers) x = static_cast<double>(generator() % 16) - (type == i4 ? 8 : 0);
+  for (double& x : numbers) x = static_cast<double>(generator() % values) - (type == i4 || type == i8 ? values / 2 : 0);
   return literal::from_doubles(s, numbers);
 }
 
-// Returns the right factor of the only dot, which must have the form of int4_weights.hpp.
+// Returns the right factor of the only dot, which must have the form of quantized_matrix.hpp.
 value weights_of(const module& m) {
   for (const instruction& i : m.instructions())
     if (const auto* d = i.op().get_if<dot>()) {
       EXPECT_TRUE(d->transpose_b);
-      EXPECT_TRUE(is_int4_matrix(i.inputs()[1])) << m.str();
+      EXPECT_TRUE(is_quantized_matrix(i.inputs()[1])) << m.str();
       return i.inputs()[1];
     }
   ADD_FAILURE() << "no dot";
@@ -38,7 +40,7 @@ value weights_of(const module& m) {
 const literal& packed_constant(const module& m) {
   for (const instruction& i : m.instructions())
     if (const auto* c = i.op().get_if<constant>();
-        c && storage_bits(c->data.type().type) < 8 && c->data.type().rank() > 1)
+        c && storage_bits(c->data.type().type) <= 8 && c->data.type().rank() > 1)
       return c->data;
   throw std::runtime_error("no packed constant");
 }
@@ -55,20 +57,20 @@ value dequantized(builder& b, const literal& elements, std::int64_t block, bool 
   const std::vector<dim> given = block ? std::vector<dim>{dims[0] / block, dims[1]} : std::vector<dim>{dims[1]};
   value x = b.m.add(convert{f32}, {b.m.add_constant(elements)});
   if (zero_points)
-    x = b.f(sub, x, b.m.add(convert{f32}, {spread(b.m.add_constant(nibbles(elements.type().type, given, 5)))}));
+    x = b.f(sub, x, b.m.add(convert{f32}, {spread(b.m.add_constant(integers(elements.type().type, given, 5)))}));
   return b.f(mul, x, spread(b.w(given, 9)));
 }
 
-TEST(arrange_int4_weights, puts_k_innermost) {
-  for (element_type type : {i4, u4})
+TEST(arrange_quantized_weights, puts_k_innermost) {
+  for (element_type type : {i4, u4, i8, u8})
     for (std::int64_t block : {0, 16})
       for (bool zero_points : {false, true}) {
         program p = transformed(
             [&](builder& b) {
               b.out({b.m.add(dot{},
-                             {b.p("x", {3, 48}), dequantized(b, nibbles(type, {48, 20}, 3), block, zero_points)})});
+                             {b.p("x", {3, 48}), dequantized(b, integers(type, {48, 20}, 3), block, zero_points)})});
             },
-            {arrange_int4_weights{}});
+            {arrange_quantized_weights{}});
         weights_of(p.main());
         EXPECT_EQ(packed_constant(p.main()).type().static_dims(),
                   (block ? std::vector<std::int64_t>{20, 3, 16} : std::vector<std::int64_t>{20, 48}));
@@ -76,16 +78,16 @@ TEST(arrange_int4_weights, puts_k_innermost) {
 }
 
 // Arithmetic is simplified in between: x − 8 is x + −8 then.
-TEST(arrange_int4_weights, one_zero_point_for_all_stays_in_the_product) {
+TEST(arrange_quantized_weights, one_zero_point_for_all_stays_in_the_product) {
   program p = transformed(
       [&](builder& b) {
         const std::vector<dim> dims{48, 20};
         value zero = b.to(b.m.add_constant(literal::from_doubles({f32, {1, 1}}, std::vector<double>{8})), dims);
-        value x = b.f(sub, b.m.add(convert{f32}, {b.m.add_constant(nibbles(u4, dims, 3))}), zero);
+        value x = b.f(sub, b.m.add(convert{f32}, {b.m.add_constant(integers(u4, dims, 3))}), zero);
         value scale = b.r(b.to(b.r(b.w({3, 20}, 9), {3, 1, 20}), {3, 16, 20}), dims);
         b.out({b.m.add(dot{}, {b.p("x", {3, 48}), b.f(mul, x, scale)})});
       },
-      {arrange_int4_weights{}, simplify_arithmetic{}, constant_folding{}});
+      {arrange_quantized_weights{}, simplify_arithmetic{}, constant_folding{}});
   weights_of(p.main());
   EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{20, 3, 16}));
   EXPECT_TRUE(std::ranges::any_of(p.main().instructions(), [](const instruction& i) {
@@ -94,37 +96,39 @@ TEST(arrange_int4_weights, one_zero_point_for_all_stays_in_the_product) {
   }));
 }
 
-TEST(arrange_int4_weights, finds_groups_in_scales_that_were_spread) {
+TEST(arrange_quantized_weights, finds_groups_in_scales_that_were_spread) {
   std::vector<double> scales(48 * 20);
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 1 + static_cast<double>(i / 20 / 16 * 20 + i % 20) / 64;
   program p = transformed(
       [&](builder& b) {
         value scale = b.m.add_constant(literal::from_doubles({f32, {48, 20}}, scales));
-        b.out({b.m.add(dot{}, {b.p("x", {3, 48}),
-                               b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {48, 20}, 3))}), scale)})});
+        b.out(
+            {b.m.add(dot{}, {b.p("x", {3, 48}),
+                             b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(integers(i4, {48, 20}, 3))}), scale)})});
       },
-      {arrange_int4_weights{}});
+      {arrange_quantized_weights{}});
   weights_of(p.main());
   EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{20, 3, 16}));
 }
 
-TEST(arrange_int4_weights, looks_through_a_transpose_and_dims_of_one) {
+TEST(arrange_quantized_weights, looks_through_a_transpose_and_dims_of_one) {
   program p = transformed(
       [&](builder& b) {
-        value w = b.r(b.t(dequantized(b, nibbles(i4, {20, 48}, 3), 0, false), {1, 0}), {1, 48, 20});
+        value w = b.r(b.t(dequantized(b, integers(i4, {20, 48}, 3), 0, false), {1, 0}), {1, 48, 20});
         b.out({b.m.add(dot{}, {b.p("x", {1, 3, 48}), w})});
       },
-      {arrange_int4_weights{}});
+      {arrange_quantized_weights{}});
   // 48 elements along k with one scale each do not form a group.
   EXPECT_FALSE(only<dot>(p.main())->transpose_b);
   p = transformed(
       [&](builder& b) {
         value scale = b.to(b.r(b.w({20}, 4), {20, 1}), {20, 48});
-        value w = b.r(b.t(b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(nibbles(i4, {20, 48}, 3))}), scale), {1, 0}),
-                      {1, 48, 20});
+        value w =
+            b.r(b.t(b.f(mul, b.m.add(convert{f32}, {b.m.add_constant(integers(i4, {20, 48}, 3))}), scale), {1, 0}),
+                {1, 48, 20});
         b.out({b.m.add(dot{}, {b.p("x", {1, 3, 48}), w})});
       },
-      {arrange_int4_weights{}});
+      {arrange_quantized_weights{}});
   EXPECT_EQ(weights_of(p.main()).type().static_dims(), (std::vector<std::int64_t>{1, 20, 48}));
 }
 
@@ -132,11 +136,29 @@ TEST(constant_folding, leaves_weights_of_four_bits_packed) {
   auto build = [](std::int64_t n) {
     return [n](builder& b) {
       b.out(
-          {b.m.add(dot{.transpose_b = true}, {b.p("x", {2, 16}), dequantized(b, nibbles(i4, {n, 16}, 1), 0, false)})});
+          {b.m.add(dot{.transpose_b = true}, {b.p("x", {2, 16}), dequantized(b, integers(i4, {n, 16}, 1), 0, false)})});
     };
   };
   EXPECT_EQ(count<convert>(transformed(build(32), {constant_folding{}}).main()), 1u);
   EXPECT_EQ(count<convert>(transformed(build(31), {constant_folding{}}).main()), 0u);
+}
+
+// Bytes are read by other operations as well, which would convert them again in every run.
+TEST(constant_folding, leaves_weights_of_bytes_to_products_only) {
+  auto converts = [](bool transpose_b, bool read_elsewhere) {
+    const std::vector<dim> dims = transpose_b ? std::vector<dim>{32, 16} : std::vector<dim>{16, 32};
+    return count<convert>(transformed(
+                              [&](builder& b) {
+                                value w = dequantized(b, integers(i8, dims, 1), 0, true);
+                                b.out({b.m.add(dot{.transpose_b = transpose_b}, {b.p("x", {2, 16}), w})});
+                                if (read_elsewhere) b.out({b.f(add, w, b.p("y", dims))});
+                              },
+                              {constant_folding{}})
+                              .main());
+  };
+  EXPECT_EQ(converts(true, false), 1u);  // the zero points are converted ahead of time
+  EXPECT_EQ(converts(true, true), 0u);
+  EXPECT_EQ(converts(false, false), 0u);
 }
 
 TEST(quantize_weights, quantizes_products_and_counts) {
@@ -173,7 +195,7 @@ TEST(quantize_weights, quantizes_products_and_counts) {
 TEST(quantize_weights, what_four_bits_hold_is_kept_exactly) {
   for (element_type type : {f32, f16, bf16})
     for (bool transposed : {false, true}) {
-      const literal elements = nibbles(i4, transposed ? std::vector<dim>{24, 64} : std::vector<dim>{64, 24}, 2);
+      const literal elements = integers(i4, transposed ? std::vector<dim>{24, 64} : std::vector<dim>{64, 24}, 2);
       std::vector<double> numbers = elements.to_doubles();
       for (double& v : numbers) v *= 0.125;
       // Every group contains an element of the largest magnitude.
@@ -216,25 +238,27 @@ TEST(quantize_weights, leaves_alone_what_it_should) {
 }
 
 TEST(form_kernels, unpacking_is_the_prologue_of_the_product) {
-  program p;
-  builder b(p.main());
-  value y = b.m.add(dot{}, {b.p("x", {3, 48}), dequantized(b, nibbles(i4, {48, 20}, 3), 16, true)});
-  b.out({b.f(relu, {b.f(add, y, b.w({20}, 8))})});
-  arrange_int4_weights{}.apply(p.main());
-  auto expected = run(p);
-  std::vector<formed_kernel> kernels;
-  form_kernels(p, write_text, &kernels);
-  ASSERT_EQ(kernels.size(), 1u);
-  const module& fusion = *kernels[0].fusion;
-  EXPECT_EQ(count<dot>(fusion), 1u);
-  auto parameters = fusion.parameters();
-  EXPECT_TRUE(std::ranges::any_of(parameters, [](value v) {
-    return v.type().type == i4 && v.type().elements() == dim(48 * 20);
-  })) << fusion.str();
-  EXPECT_FALSE(std::ranges::any_of(parameters, [](value v) {
-    return v.type().type != i4 && v.type().elements() == dim(48 * 20);
-  })) << fusion.str();
-  expect_equal(expected, run(unformed(p, kernels)), 1e-5);
+  for (element_type type : {i4, u8}) {
+    program p;
+    builder b(p.main());
+    value y = b.m.add(dot{}, {b.p("x", {3, 48}), dequantized(b, integers(type, {48, 20}, 3), 16, true)});
+    b.out({b.f(relu, {b.f(add, y, b.w({20}, 8))})});
+    arrange_quantized_weights{}.apply(p.main());
+    auto expected = run(p);
+    std::vector<formed_kernel> kernels;
+    form_kernels(p, write_text, &kernels);
+    ASSERT_EQ(kernels.size(), 1u);
+    const module& fusion = *kernels[0].fusion;
+    EXPECT_EQ(count<dot>(fusion), 1u);
+    auto parameters = fusion.parameters();
+    EXPECT_TRUE(std::ranges::any_of(parameters, [&](value v) {
+      return v.type().type == type && v.type().elements() == dim(48 * 20);
+    })) << fusion.str();
+    EXPECT_FALSE(std::ranges::any_of(parameters, [&](value v) {
+      return v.type().type != type && v.type().elements() == dim(48 * 20);
+    })) << fusion.str();
+    expect_equal(expected, run(unformed(p, kernels)), 1e-5);
+  }
 }
 
 }  // namespace
