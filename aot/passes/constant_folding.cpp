@@ -41,7 +41,7 @@ literal evaluate_spread(value v) {
   return v.producer->op().evaluate(inputs)[0];
 }
 
-bool foldable(const instruction& at) {
+bool foldable(const module& m, const instruction& at) {
   const operation& op = at.op();
   if (at.inputs().empty() || !at.bodies().empty()) return false;
   // Check the kinds of the inputs first: this decides for nearly every instruction.
@@ -50,7 +50,7 @@ bool foldable(const instruction& at) {
     return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
   });
   if (!known && !std::ranges::any_of(at.outputs(), is_empty)) return false;
-  if (op.is<code_object>() || op.is<bounded>() || stays_packed(at)) return false;
+  if (op.is<code_object>() || op.is<bounded>() || stays_packed(m, at)) return false;
   if (!std::ranges::all_of(at.outputs(), [](const shape& out) { return out.is_static(); })) return false;
   if (std::ranges::all_of(at.outputs(), is_empty)) return true;
   // A broadcast that only adds dims of 1 acts as a reshape of its constant.
@@ -116,7 +116,7 @@ bool constant_folding::apply(module& m) const {
       changed = true;
       continue;
     }
-    if (!foldable(at)) continue;
+    if (!foldable(m, at)) continue;
     auto results = fold(at, limit_bytes, budget);
     if (!results) continue;
     for (std::uint32_t i = 0; i < results->size(); ++i)

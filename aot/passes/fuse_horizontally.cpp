@@ -8,6 +8,7 @@
 
 #include "aot/kernels/traits.hpp"
 #include "aot/passes/facts.hpp"
+#include "aot/passes/quantized_matrix.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "aot/rewrite_log.hpp"
 #include "ir/cancellation.hpp"
@@ -29,6 +30,7 @@ std::optional<joined_axes> axes_of(const instruction& at) {
   const auto* c = at.op().get_if<convolution>();
   if ((!d && !c) || !is_float(at.outputs()[0].type)) return std::nullopt;
   const value weights = at.inputs()[1];
+  if (d && d->transpose_b && at.outputs()[0].rank() == 2 && read_quantized_matrix(weights)) return joined_axes{0, 1};
   if (!module::constant(weights) || !weights.type().is_static()) return std::nullopt;
   if (d) {
     if (weights.type().rank() != 2 || at.outputs()[0].rank() != 2) return std::nullopt;
@@ -43,7 +45,11 @@ std::string key_of(const instruction& at, joined_axes axes) {
   std::vector<dim> window = at.inputs()[1].type().dims;
   window[axes.weights] = 1;
   const value x = at.inputs()[0];
-  return at.op().str() + shape{at.inputs()[1].type().type, window}.str() + std::to_string(x.index) + "/" +
+  std::string packing;
+  if (const auto matrix = read_quantized_matrix(at.inputs()[1]))
+    packing = std::string(name(matrix->elements.type().type)) + std::to_string(matrix->group) +
+              (matrix->zero_points ? "z" : "");
+  return at.op().str() + packing + shape{at.inputs()[1].type().type, window}.str() + std::to_string(x.index) + "/" +
          std::to_string(reinterpret_cast<std::uintptr_t>(x.producer));
 }
 
@@ -191,12 +197,21 @@ class fusion_of_products {
         readers.insert(user);
   }
 
-  void build() {
+  value joined_weights() {
+    if (!module::constant(products_[0]->inputs()[1])) {
+      std::vector<quantized_matrix> matrices;
+      for (const instruction* p : products_) matrices.push_back(*read_quantized_matrix(p->inputs()[1]));
+      const quantized_matrix whole = joined_rows(matrices);
+      return add_quantized_matrix(m_, products_[0], whole, {whole.rows, whole.depth});
+    }
     std::vector<literal> weights;
     for (const instruction* p : products_) weights.push_back(*module::constant(p->inputs()[1]));
     const concat along{static_cast<std::int64_t>(axes_.weights)};
-    std::vector<value> whole{write_.add(
-        products_[0]->op(), {products_[0]->inputs()[0], write_.constant(std::move(along.evaluate(weights)[0]))})};
+    return write_.constant(std::move(along.evaluate(weights)[0]));
+  }
+
+  void build() {
+    std::vector<value> whole{write_.add(products_[0]->op(), {products_[0]->inputs()[0], joined_weights()})};
     for (const step& s : steps_) {
       std::vector<value> operands;
       for (std::size_t k = 0; k < s.operands.size(); ++k)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "ir/ops/all.hpp"
 
@@ -21,25 +22,60 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
     return true;
   }
   const auto* e = op.get_if<elementwise>();
-  // A difference from a number has become a sum (simplify_arithmetic.cpp).
-  constexpr std::array functions{scalar_function::mul, scalar_function::sub, scalar_function::add};
+  // A difference from a number becomes a sum with the negative number (simplify_arithmetic.cpp).
+  constexpr std::array functions{scalar_function::mul, scalar_function::sub, scalar_function::add,
+                                 scalar_function::neg};
   const bool passes = op.is<convert>() || op.is<broadcast>() || op.is<reshape>() ||
                       (e && std::ranges::find(functions, e->function) != functions.end());
   return passes && std::ranges::all_of(v.producer->inputs(),
                                        [&](value input) { return comes_of_constants(input, elements, packed); });
 }
 
-// Whether all that reads its result, through arithmetic and reshapes, are products whose right matrix it is.
-bool only_products_read(const instruction& from, const dim& elements) {
-  return !from.users().empty() && std::ranges::all_of(from.users(), [&](const instruction* user) {
+// The numbers of a constant, or of one that is broadcast, for each row and group of a matrix; nullopt if it has others.
+std::optional<literal> numbers_of_groups(value v, const quantized_matrix& matrix) {
+  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
+  const literal* data = module::constant(v);
+  const std::int64_t groups = matrix.depth / matrix.group, count = matrix.rows * groups;
+  if (!data) return std::nullopt;
+  const std::int64_t given = data->type().element_count();
+  if (given != 1 && given != count) return std::nullopt;
+  const shape type{data->type().type, {matrix.rows, groups}};
+  if (given == count) return data->reshaped(type.dims);
+  return literal::from_doubles(type, std::vector<double>(static_cast<std::size_t>(count), data->at(0)));
+}
+
+// The operand of a binary operation that is no constant, and the other one.
+std::optional<std::pair<value, value>> computed_and_constant(value v, scalar_function function) {
+  const auto* e = v.producer->op().get_if<elementwise>();
+  if (!e || e->function != function) return std::nullopt;
+  auto is_constant = [](value x) {
+    while (x.producer->op().is<broadcast>()) x = x.producer->inputs()[0];
+    return x.producer->op().is<constant>();
+  };
+  const value a = v.producer->inputs()[0], b = v.producer->inputs()[1];
+  if (is_constant(b)) return std::pair{a, b};
+  if (is_constant(a) && function != scalar_function::sub) return std::pair{b, a};
+  return std::nullopt;
+}
+
+// Whether all that reads its result, through arithmetic and reshapes, are products whose right matrix it is. Rewrites
+// leave users behind that nothing uses.
+bool only_products_read(const module& m, const instruction& from, const dim& elements) {
+  bool read = false;
+  for (const instruction* user : from.users()) {
+    if (!m.has_uses(user)) continue;
+    read = true;
     const operation& op = user->op();
     if (const auto* product = op.get_if<dot>()) {
       const value right = user->inputs()[1];
-      return product->transpose_b && right.producer == &from && user->inputs()[0] != right &&
-             is_quantized_matrix(right);
+      if (!product->transpose_b || right.producer != &from || user->inputs()[0] == right ||
+          !(right.type().elements() == elements) || !is_quantized_matrix(right))
+        return false;
+    } else if (!(op.is<elementwise>() || op.is<reshape>()) || !only_products_read(m, *user, elements)) {
+      return false;
     }
-    return (op.is<elementwise>() || op.is<reshape>()) && only_products_read(*user, elements);
-  });
+  }
+  return read;
 }
 
 }  // namespace
@@ -65,6 +101,50 @@ value add_quantized_matrix(module& m, instruction* before, const quantized_matri
   return v.type().dims == dims ? v : insert(reshape{dims}, {v});
 }
 
+std::optional<quantized_matrix> read_quantized_matrix(value v) {
+  if (v.type().rank() != 2 || !v.type().is_static()) return std::nullopt;
+  quantized_matrix found{.rows = v.type().dims[0].value(), .depth = v.type().dims[1].value()};
+  if (v.producer->op().is<reshape>()) v = v.producer->inputs()[0];
+  const auto scaled = computed_and_constant(v, scalar_function::mul);
+  if (!scaled) return std::nullopt;
+  value x = scaled->first;
+  const auto subtracted = computed_and_constant(x, scalar_function::sub),
+             added = computed_and_constant(x, scalar_function::add);
+  const auto& centred = subtracted ? subtracted : added;
+  if (centred) x = centred->first;
+  const literal* elements = x.producer->op().is<convert>() ? module::constant(x.producer->inputs()[0]) : nullptr;
+  if (!elements || !is_quantized(elements->type().type)) return std::nullopt;
+  // [rows, depth], or [rows, groups, group].
+  const auto dims = elements->type().static_dims();
+  if (dims.size() < 2 || dims.size() > 3 || dims[0] != found.rows ||
+      elements->type().element_count() != found.rows * found.depth)
+    return std::nullopt;
+  found.group = dims.back();
+  found.elements = elements->reshaped({found.rows, found.depth});
+  auto scales = numbers_of_groups(scaled->second, found);
+  if (!scales) return std::nullopt;
+  found.scales = *std::move(scales);
+  if (!centred) return found;
+  found.zero_points = numbers_of_groups(centred->second, found);
+  if (!found.zero_points) return std::nullopt;
+  if (!subtracted) found.zero_points = elementwise{scalar_function::neg}.evaluate({{*found.zero_points}})[0];
+  return found;
+}
+
+quantized_matrix joined_rows(const std::vector<quantized_matrix>& matrices) {
+  quantized_matrix result{.depth = matrices[0].depth, .group = matrices[0].group};
+  std::vector<literal> elements, scales, zero_points;
+  for (const quantized_matrix& m : matrices) {
+    result.rows += m.rows;
+    elements.push_back(m.elements), scales.push_back(m.scales);
+    if (m.zero_points) zero_points.push_back(*m.zero_points);
+  }
+  const concat below{0};
+  result.elements = below.evaluate(elements)[0], result.scales = below.evaluate(scales)[0];
+  if (!zero_points.empty()) result.zero_points = below.evaluate(zero_points)[0];
+  return result;
+}
+
 bool is_quantized_matrix(value v) {
   bool packed = false;
   return !v.producer->op().is<constant>() && comes_of_constants(v, v.type().elements(), packed) && packed;
@@ -74,12 +154,12 @@ bool can_stay_packed(const shape& constant) {
   return is_quantized(constant.type) && constant.is_static() && constant.element_count() >= fewest_packed_elements;
 }
 
-bool stays_packed(const instruction& conversion) {
+bool stays_packed(const module& m, const instruction& conversion) {
   if (!conversion.op().is<convert>()) return false;
   const value from = conversion.inputs()[0];
   if (!can_stay_packed(from.type())) return false;
   return storage_bits(from.type().type) < 8 ||
-         (from.producer->op().is<constant>() && only_products_read(conversion, from.type().elements()));
+         (from.producer->op().is<constant>() && only_products_read(m, conversion, from.type().elements()));
 }
 
 }  // namespace kiln

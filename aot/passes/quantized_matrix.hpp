@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "ir/module.hpp"
 
@@ -24,6 +25,13 @@ struct quantized_matrix {
 value add_quantized_matrix(module& m, instruction* before, const quantized_matrix& matrix,
                            const std::vector<dim>& dims);
 
+// Returns the matrix that v [rows, depth] is computed from in the form above, or nullopt. Scales and zero points are
+// constants, one for each row and group or one for all.
+std::optional<quantized_matrix> read_quantized_matrix(value v);
+
+// Puts the rows of matrices with the same depth, groups, types and presence of zero points one below the other.
+quantized_matrix joined_rows(const std::vector<quantized_matrix>& matrices);
+
 // Returns whether v is computed from constants only, by conversion, broadcasts, reshapes, products, sums and
 // differences, with 4 or 8 bits of constant data for each of its elements.
 bool is_quantized_matrix(value v);
@@ -35,6 +43,6 @@ bool can_stay_packed(const shape& constant);
 
 // Whether constant folding must leave this conversion to the product that reads its result. Bytes, which other
 // operations read as well, stay only where the matrix has the form above.
-bool stays_packed(const instruction& conversion);
+bool stays_packed(const module& m, const instruction& conversion);
 
 }  // namespace kiln

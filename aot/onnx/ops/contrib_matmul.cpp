@@ -53,16 +53,20 @@ value zero_points_of(node& n, const blocked_weights& w, element_type type) {
   return packed_numbers(n, 3, "zero_points", w.rows, w.blocks, w.bits, type, dims);
 }
 
-// Multiplies A [..., depth] by the transpose of weights [rows, depth] and adds an optional bias. All leading axes of A
-// are merged into the rows of one product.
-value times_transposed(node& n, value weights, value bias) {
+// Multiplies A [..., depth] by the transpose of the first `depth` columns of weights and adds an optional bias. All
+// leading axes of A are merged into the rows of one product. If the weights have more columns, A gets zeros, so that
+// the blocks of packed weights stay whole.
+value times_transposed(node& n, value weights, dim depth, value bias) {
   builder& b = n.b;
   const auto w = weights.type().dims;
   auto dims = n.dims(0);
-  if (dims.empty() || dims.back() != w[1]) invalid("A is " + n.type(0).str() + ", the weights " + weights.type().str());
+  if (dims.empty() || dims.back() != depth)
+    invalid("A is " + n.type(0).str() + ", the weights are " + w[0].str() + " x " + depth.str());
   dim rows = 1;
   for (std::size_t i = 0; i + 1 < dims.size(); ++i) rows = rows * dims[i];
-  value product = b.add(dot{false, true, n.type(0).type}, {b.with_dims(n.in(0), {rows, w[1]}), weights});
+  value left = b.with_dims(n.in(0), {rows, depth});
+  if (!(w[1] == depth)) left = b.pad_axis(left, 1, 0, w[1] - depth, pad_mode::constant_, 0);
+  value product = b.add(dot{false, true, n.type(0).type}, {left, weights});
   dims.back() = w[0];
   product = b.with_dims(product, dims);
   return bias ? b.binary(fn::add, product, bias) : product;
@@ -82,8 +86,7 @@ std::vector<value> matmul_n_bits(node& n) {
   value centred = b.binary(fn::sub, b.to_type(elements, type), zero_points_of(n, w, type));
   value scaled = b.binary(fn::mul, centred, b.to_type(b.with_dims(n.in(2), {w.rows, w.blocks, 1}), type));
   value weights = b.with_dims(scaled, {w.rows, w.blocks * w.block});
-  if (w.blocks * w.block != w.depth) weights = b.slice_axis(weights, 1, 0, w.depth);
-  return {times_transposed(n, weights, n.has(5) ? n.in(5) : value{})};
+  return {times_transposed(n, weights, w.depth, n.has(5) ? n.in(5) : value{})};
 }
 
 // Code tables of bitsandbytes' 4-bit types, normalized to a block whose largest magnitude is 1.
@@ -131,7 +134,7 @@ std::vector<value> matmul_bnb4(node& n) {
   value scales =
       repeated_blocks(b, b.to_type(b.with_dims(n.in(2), {(count + block - 1) / block}), type), 0, block, count);
   value weights = b.with_dims(b.binary(fn::mul, elements, scales), {rows, depth});
-  return {n.integer("transB", 1) ? times_transposed(n, weights, {}) : matmul(b, n.in(0), weights, type)};
+  return {n.integer("transB", 1) ? times_transposed(n, weights, depth, {}) : matmul(b, n.in(0), weights, type)};
 }
 
 // inputs: X, W, bias.

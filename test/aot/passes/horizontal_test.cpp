@@ -35,6 +35,37 @@ TEST(horizontal_fusion, makes_one_product_of_queries_keys_and_values) {
   EXPECT_EQ(make_partition(p.main()).fusions.size(), 2u) << p.str();
 }
 
+// DequantizeLinear [rows, depth] of u8 with scales for groups of 8, as it is after simplification.
+value quantized_weights(builder& b, std::int64_t rows, std::int64_t depth, unsigned seed, double zero) {
+  const std::vector<dim> apart{rows, depth / 8, 8};
+  std::vector<double> numbers(static_cast<std::size_t>(rows * depth));
+  std::mt19937 generator(seed);
+  for (double& x : numbers) x = static_cast<double>(generator() % 256);
+  value x = b.m.add(convert{element_type::f32},
+                    {b.m.add_constant(literal::from_doubles({element_type::u8, apart}, numbers))});
+  x = b.f(add, x,
+          b.to(b.m.add_constant(literal::from_doubles({element_type::f32, {}}, std::vector<double>{-zero})), apart));
+  return b.r(b.f(mul, x, b.to(b.w({rows, depth / 8, 1}, seed + 20), apart)), {rows, depth});
+}
+
+TEST(horizontal_fusion, joins_quantized_weights_without_converting_them) {
+  auto build = [](builder& b) {
+    value x = b.p("x", {10, 48});
+    std::vector<value> heads;
+    for (unsigned i = 0; i < 3; ++i)
+      heads.push_back(
+          b.r(b.m.add(dot{.transpose_b = true}, {x, quantized_weights(b, 32, 48, i + 1, 100 + i)}), {1, 10, 4, 8}));
+    attention op;
+    op.scale = 0.5;
+    op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;
+    b.out({b.m.add(op, heads)});
+  };
+  program p = transformed(build, fuse());
+  EXPECT_EQ(count<dot>(p.main()), 1u) << p.str();
+  EXPECT_EQ(count<convert>(p.main()), 1u) << p.str();
+  EXPECT_EQ(make_partition(p.main()).fusions.size(), 2u) << p.str();
+}
+
 TEST(horizontal_fusion, gives_zeros_to_parts_without_a_bias) {
   program p = transformed([](builder& b) { build_attention(b, false); }, fuse());
   EXPECT_EQ(count<dot>(p.main()), 1u) << p.str();
