@@ -1,20 +1,19 @@
 #include "runtime/host_device.hpp"
 
 #include <sys/mman.h>
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <new>
 
 #include "ir/error.hpp"
 #include "runtime/arena.hpp"
+#include "runtime/host_features.hpp"
 #include "runtime/host_kernel.hpp"
 #include "runtime/host_symbols.hpp"
 #include "runtime/object_loader.hpp"
@@ -23,37 +22,26 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t huge_page = 2u << 20;
+// What every processor of this architecture runs.
+constexpr std::string_view baseline_target = this_architecture == cpu_architecture::aarch64 ? "armv8-a" : "x86-64";
 
 // Allocations of at least this size are aligned to huge pages and request them, which reduces TLB misses in large
 // arenas.
 std::size_t alignment_for(std::size_t bytes) { return bytes >= huge_page ? huge_page : arena_alignment; }
 
 std::string processor_name() {
+  // Linux on 64-bit Arm has numbers for cores and no names.
+  if (const host_core core = find_host_core(); core.designer) {
+    std::array<char, 48> text{};
+    std::snprintf(text.data(), text.size(), "Arm core 0x%02x-0x%03x", core.designer, core.part);
+    return text.data();
+  }
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    for (std::string_view key : {"model name", "Hardware", "CPU part"})
-      if (line.starts_with(key))
-        if (auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+    if (line.starts_with("model name"))
+      if (auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
   return "unknown processor";
 }
-
-// Targets by name prefix, the longest first. A kernel for a newer processor than this one would die of SIGILL.
-struct target_rule {
-  std::string_view prefix;
-  bool (*runs)();
-};
-constexpr target_rule target_rules[] = {
-#if defined(__x86_64__)
-    {"x86-64-v4", [] { return __builtin_cpu_supports("x86-64-v4") != 0; }},
-    {"x86-64-v3", [] { return __builtin_cpu_supports("x86-64-v3") != 0; }},
-    {"x86-64-v2", [] { return __builtin_cpu_supports("x86-64-v2") != 0; }},
-    {"x86-64", [] { return true; }},
-#elif defined(__aarch64__)
-    {"armv8.6-a", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) && (getauxval(AT_HWCAP2) & HWCAP2_I8MM); }},
-    {"armv8-a", [] { return true; }},
-#endif
-    {"native", [] { return true; }},
-};
 
 class host_library final : public kernel_library {
  public:
@@ -90,9 +78,9 @@ host_device::host_device(unsigned threads, bool pinned) : team_(threads, pinned)
 }
 
 bool host_device::runs(std::string_view target) const {
-  for (const target_rule& rule : target_rules)
-    if (target.starts_with(rule.prefix)) return rule.runs();
-  return false;
+  if (target == "native" || target == baseline_target) return true;
+  const cpu_row* row = find_cpu_row(target);
+  return row && runs_on_host(*row);
 }
 
 device_memory host_device::allocate(std::size_t bytes) {

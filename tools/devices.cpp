@@ -5,6 +5,7 @@
 #include "ir/error.hpp"
 #include "jit/device_targets.hpp"
 #include "jit/sandbox.hpp"
+#include "runtime/host_features.hpp"
 #include "tools/command.hpp"
 
 namespace kiln::tools {
@@ -22,6 +23,12 @@ device_target target_or_note(const device_info& info) {
   }
 }
 
+// The row of the table of targets that fits this machine's processor best.
+std::string host_row() {
+  const cpu_row* best = best_host_row();
+  return best ? std::string(best->name) : "none";
+}
+
 nlohmann::ordered_json describe(const device_info& info) {
   const device_target target = target_or_note(info);
   nlohmann::ordered_json row{
@@ -31,6 +38,7 @@ nlohmann::ordered_json describe(const device_info& info) {
   row["note"] = target.note;
   if (info.host_memory) {
     row["processor"] = target.row.processor;
+    row["row"] = host_row();
     row["vector_bits"] = target.row.vector_bits;
   } else {
     row["architecture"] = info.architecture;
@@ -47,8 +55,8 @@ void print_device(const device_info& info) {
     print("{:<8} {}, {} multiprocessors, {:.1f} GB, {}, driver {}\n", info.name, info.description, info.multiprocessors,
           gigabytes, info.architecture, info.driver_version);
   } else {
-    print("{:<8} {}, {} threads, {:.1f} GB, {} ({} bit vectors)\n", info.name, info.description, info.threads,
-          gigabytes, target.row.processor, target.row.vector_bits);
+    print("{:<8} {}, {} threads, {:.1f} GB, {}, {} ({} bit vectors)\n", info.name, info.description, info.threads,
+          gigabytes, target.row.processor, host_row(), target.row.vector_bits);
   }
   if (!target.note.empty()) print("         {}\n", target.note);
 }

@@ -13,6 +13,8 @@ namespace kiln::cpu {
 
 namespace {
 
+constexpr int neon_bits = 128;
+
 void set_function_attributes(llvm::Module& module, const target_row& target, std::span<const launch> launches) {
   for (llvm::Function& function : module) {
     function.setDoesNotThrow();
@@ -30,6 +32,11 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
     function.addFnAttr("target-cpu", target.processor);
     if (!target.features.empty()) function.addFnAttr("target-features", target.features);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+    // Fixed vectors wider than 128 bits become SVE code if the length of a register is known.
+    if (target.triple == arm_triple && target.vector_bits > neon_bits) {
+      const auto pieces = static_cast<unsigned>(target.vector_bits / neon_bits);
+      function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(module.getContext(), pieces, pieces));
+    }
     function.addFnAttr("no-trapping-math", "true");
     if (std::ranges::find(launches, function.getName(), &launch::symbol) == launches.end())
       function.setLinkage(llvm::GlobalValue::InternalLinkage);

@@ -6,37 +6,31 @@
 #include <iterator>
 #include <vector>
 
+#include "ir/cpu_rows.hpp"
 #include "mlir_bridge/targets/gpu_rows.hpp"
 
 namespace kiln {
 namespace {
 
-constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
-constexpr const char* arm = "Arm Architecture Reference Manual for A-profile; LLVM's AArch64 processors";
-constexpr const char* levels = "x86-64 psABI, micro-architecture levels";
+target_row of_cpu(const cpu_row& row) {
+  const char* triple = row.architecture == cpu_architecture::aarch64 ? arm_triple : x86_triple;
+  return {.name = std::string(row.name),
+          .family = target_family::cpu,
+          .triple = triple,
+          .processor = std::string(row.processor),
+          .features = std::string(row.features),
+          .vector_bits = row.vector_bits,
+          .vector_registers = row.vector_registers,
+          .l1_bytes = row.l1_bytes,
+          .l2_bytes = row.l2_bytes,
+          .products = std::string(row.products),
+          .source = std::string(row.source)};
+}
 
 const std::vector<target_row>& table() {
   static const std::vector<target_row> rows = [] {
-    constexpr auto cpu = target_family::cpu;
-    std::vector<target_row> all{
-        // name, family, triple, processor, features, vector bits, vector registers, L1 and L2 data cache bytes
-        {"x86-64-v2", cpu, x86_triple, "x86-64-v2", "", 128, 16, 32 * kib, 256 * kib, {}, "Nehalem and later", levels},
-        {"x86-64-v3", cpu, x86_triple, "x86-64-v3", "", 256, 16, 32 * kib, 256 * kib, {}, "Haswell, Zen", levels},
-        {"x86-64-v4", cpu, x86_triple, "x86-64-v4", "", 512, 32, 32 * kib, 1 * mib, {}, "Skylake-X, Zen 4", levels},
-        {"armv8-a", cpu, arm_triple, "generic", "+neon", 128, 32, 32 * kib, 256 * kib, {}, "64-bit Arm", arm},
-        {"armv8.6-a",
-         cpu,
-         arm_triple,
-         "generic",
-         "+v8.6a,+neon,+dotprod,+i8mm,+bf16",
-         128,
-         32,
-         64 * kib,
-         1 * mib,
-         {},
-         "Neoverse V1 and N2, Apple M2, and later",
-         arm},
-    };
+    std::vector<target_row> all;
+    for (const cpu_row& row : cpu_rows()) all.push_back(of_cpu(row));
     for (auto* rows_of : {amd_rows, nvidia_rows}) std::ranges::move(rows_of(), std::back_inserter(all));
     return all;
   }();

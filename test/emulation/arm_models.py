@@ -2,9 +2,10 @@
 """Whole ONNX models as 64-bit Arm code under qemu, compared with onnxruntime.
 
     arm_models.py KILN [MODEL.onnx...] [--cases] [--target armv8-a] [--size INPUT:1x3x32x32] [--dim NAME=N] [--high INPUT:N]
-        [--compiler aarch64-linux-gnu-g++] [--runner "qemu-aarch64 -L /usr/aarch64-linux-gnu"]
+        [--compiler COMMAND] [--runner COMMAND]
 
-Needs Debian's g++-aarch64-linux-gnu and qemu-user. Kiln's loader (runtime/object_loader.hpp) is built for Arm. A program
+Needs Debian's qemu-user, and g++-aarch64-linux-gnu or the sysroot that scripts/aarch64.sh makes. Each row runs on an emulated processor that
+has what the row needs and, where qemu knows such a processor, no more: an instruction that is missing there ends the program. Kiln's loader (runtime/object_loader.hpp) is built for Arm. A program
 that is generated from kernels.json (docs/kernels_json.md) loads the objects of `kiln finalize` with it and calls the
 launches in order.
 The options for inputs are those of models.py. Exits 1 when a model differs, 77 when a tool is missing.
@@ -23,6 +24,19 @@ import graph
 import models
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+SYSROOT = os.path.join(os.path.abspath(SOURCES), "build", "aarch64-sysroot")
+
+# The processor of qemu for each row.
+PROCESSORS = {"armv8-a": "cortex-a53", "armv8.2-a": "neoverse-n1", "armv8.6-a": "max,sve=off", "armv8-sve256": "max,sve-max-vq=2", "armv8-sve512": "a64fx"}
+
+
+def tools():
+    """The command lines of a compiler and of qemu."""
+    if os.path.exists(os.path.join(SYSROOT, "packages")):
+        return f"clang++-22 --target=aarch64-linux-gnu --sysroot={SYSROOT} -fuse-ld=lld -Wno-unused-command-line-argument", f"qemu-aarch64 -L {SYSROOT}"
+    return "aarch64-linux-gnu-g++", "qemu-aarch64 -L /usr/aarch64-linux-gnu"
+
 
 # What Kiln's runtime loads kernels with, and what those files need.
 RUNTIME = ["runtime/object_loader.cpp", "runtime/relocation.cpp", "runtime/elf_object.cpp", "runtime/host_symbols.cpp", "ir/element_type.cpp"]
@@ -111,7 +125,7 @@ def build_runtime(options, folder):
     made = []
     for source in RUNTIME:
         made.append(f"{folder}/{os.path.basename(source)}.o")
-        subprocess.run([options.compiler, "-std=c++20", "-O1", f"-I{SOURCES}", "-c", f"{SOURCES}/{source}", "-o", made[-1]], check=True)
+        subprocess.run([*options.compiler.split(), "-std=c++20", "-O1", f"-I{SOURCES}", "-c", f"{SOURCES}/{source}", "-o", made[-1]], check=True)
     return made
 
 
@@ -121,8 +135,8 @@ def run(options, path, target, runtime):
         try:
             prepared = models.prepare(options, path, target, folder)
             write_program(folder, prepared.document, prepared.inputs)
-            subprocess.run([options.compiler, "-std=c++20", f"-I{SOURCES}", f"{folder}/main.cpp", *runtime, "-o", f"{folder}/main"], check=True, capture_output=True)
-            done = subprocess.run([*options.runner.split(), f"{folder}/main"], capture_output=True, text=True, timeout=options.timeout)
+            subprocess.run([*options.compiler.split(), "-std=c++20", f"-I{SOURCES}", f"{folder}/main.cpp", *runtime, "-o", f"{folder}/main"], check=True, capture_output=True)
+            done = subprocess.run([*options.runner.split(), "-cpu", PROCESSORS.get(target, "max"), f"{folder}/main"], capture_output=True, text=True, timeout=options.timeout)
             if done.returncode:
                 raise RuntimeError(f"exit code {done.returncode} {done.stderr.strip()[-200:]}")
             row["error_norm"] = max(prepared.error(o["name"], open(f"{folder}/output{n}", "rb").read(), options.tolerance or 1e-4) for n, o in enumerate(prepared.document["program"]["outputs"]))
@@ -138,11 +152,11 @@ def run(options, path, target, runtime):
 def main():
     parser = models.common_parser(__doc__, "*", 600)
     parser.add_argument("--cases", action="store_true", help="also the f32 and integer cases of the short form of emulate.py, and its models")
-    parser.add_argument("--compiler", default="aarch64-linux-gnu-g++")
-    parser.add_argument("--runner", default="qemu-aarch64 -L /usr/aarch64-linux-gnu")
+    parser.add_argument("--compiler", default=tools()[0])
+    parser.add_argument("--runner", default=tools()[1])
     options = parser.parse_args()
     options.fp16, options.kiln = False, os.path.abspath(options.kiln)
-    for tool in (options.compiler, options.runner.split()[0]):
+    for tool in (options.compiler.split()[0], options.runner.split()[0]):
         if not shutil.which(tool):
             print(f"skipped: no {tool}")
             return 77
@@ -154,7 +168,7 @@ def main():
             if case.dtype == "f32" and case.build in short:
                 options.models.append(f"{folder}/{case.name}.onnx")
                 graph.save(graph.build(case)[0], options.models[-1])
-        for target in options.target or ["armv8-a", "armv8.6-a"]:
+        for target in options.target or PROCESSORS:
             for path in options.models:
                 row = run(options, path, target, runtime)
                 rows.append(row)

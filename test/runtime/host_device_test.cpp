@@ -11,7 +11,7 @@ struct host_traits {
     k.object = read_object("tensors");
     return k;
   }
-  static const char* target() { return "x86-64"; }
+  static const char* target() { return objects_target; }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(host, device_conformance, host_traits);
 
@@ -22,7 +22,13 @@ TEST(host_device, knows_its_targets) {
   EXPECT_FALSE(device.runs("sm_90"));
   EXPECT_FALSE(device.runs("aarch64-neon"));
   EXPECT_FALSE(device.runs(""));
+#if defined(__x86_64__)
   EXPECT_EQ(device.runs("x86-64-v4"), __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"));
+  EXPECT_FALSE(device.runs("armv8-a"));
+#elif defined(__aarch64__)
+  EXPECT_TRUE(device.runs("armv8-a"));
+  EXPECT_FALSE(device.runs("x86-64-v2"));
+#endif
 }
 
 }  // namespace kiln::testing

@@ -11,6 +11,13 @@
 
 namespace kiln::testing {
 
+// What the objects are compiled for.
+#if defined(__aarch64__)
+inline constexpr const char* objects_target = "armv8-a";
+#else
+inline constexpr const char* objects_target = "x86-64";
+#endif
+
 inline std::vector<std::byte> read_object(const std::string& name) {
   std::ifstream file(std::string(KILN_TEST_OBJECTS) + "/" + name + ".o", std::ios::binary);
   EXPECT_TRUE(file) << name;

@@ -37,7 +37,7 @@ inline launch make_launch(const char* symbol, std::int64_t grid, std::vector<lau
 // The device that programs are made for: the host (kernels/tensors.c) unless a test sets another one.
 struct kernel_flavour {
   std::vector<std::byte> (*object)() = [] { return read_object("tensors"); };
-  const char* target = "x86-64";
+  const char* target = objects_target;
 };
 inline kernel_flavour flavour;
 

@@ -9,6 +9,8 @@
 #include "llvm/Support/TargetSelect.h"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
+#include "runtime/host_features.hpp"
 #include "runtime/host_kernel.hpp"
 
 namespace kiln::test {
@@ -16,16 +18,16 @@ namespace kiln::test {
 const std::vector<target_row>& runnable_targets() {
   static const std::vector<target_row> rows = [] {
     std::vector<target_row> list;
-    if (__builtin_cpu_supports("x86-64-v2"))
-      list.push_back({"x86-64-v2", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v2", "", 128, 16});
-    if (__builtin_cpu_supports("x86-64-v3"))
-      list.push_back({"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16});
-    if (__builtin_cpu_supports("x86-64-v4"))
-      list.push_back({"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32});
+    for (const cpu_row& row : cpu_rows())
+      if (runs_on_host(row)) list.push_back(*find_row(row.name));
+#if defined(__x86_64__)
     // Inserted before the last target, because tests that use a single target take the last one.
-    if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni"))
-      list.insert(list.end() - 1,
-                  {"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512vnni", 512, 32});
+    if (target_row v4 = *find_row("x86-64-v4");
+        __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) {
+      v4.features = "+avx512vnni";
+      list.insert(list.end() - 1, v4);
+    }
+#endif
     return list;
   }();
   return rows;
@@ -71,8 +73,10 @@ loaded_kernel::loaded_kernel(const module& fusion, const target_row& target, con
   outputs_ = open_outputs_;
   auto bytes = write_kernel(fusion, "tested");
   native_ = finalize(portable_kernel::parse(shared_context(), bytes), target, configuration, trace);
-  static const bool initialized = (LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(),
-                                   LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter(), true);
+  static const bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    return llvm::InitializeNativeTargetAsmPrinter();
+  }();
   (void)initialized;
   session_->jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
   session_->jit->getMainJITDylib().addGenerator(

@@ -13,27 +13,20 @@
 #include <random>
 
 #include "ir/program.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
+#include "runtime/host_features.hpp"
 
 namespace kiln::test {
 
-target_row v3_row() {
-  return {"x86-64-v3", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 256, 16, 32 << 10, 256 << 10};
-}
-target_row v4_row() {
-  return {"x86-64-v4", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "", 512, 32, 32 << 10, 1 << 20};
-}
-
-bool runs_here(const target_row& row) {
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return v3 && (row.vector_bits < 512 || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
-}
+target_row v3_row() { return *find_row("x86-64-v3"); }
+target_row v4_row() { return *find_row("x86-64-v4"); }
 
 std::vector<target_row> rows_here() {
   std::vector<target_row> rows;
-  for (const target_row& row : {v3_row(), v4_row()}) {
-    if (runs_here(row)) rows.push_back(row);
-    else std::printf("this machine cannot run %s\n", row.name.c_str());
+  for (const cpu_row& row : cpu_rows()) {
+    if (row.architecture != this_architecture || row.name == "x86-64-v2") continue;
+    if (runs_on_host(row)) rows.push_back(*find_row(row.name));
+    else std::printf("this machine cannot run %s\n", std::string(row.name).c_str());
   }
   return rows;
 }

@@ -19,7 +19,6 @@ namespace kiln::test {
 
 target_row v3_row();
 target_row v4_row();
-bool runs_here(const target_row& row);
 
 // Returns the rows that this machine can run; prints the names of those it cannot.
 std::vector<target_row> rows_here();
