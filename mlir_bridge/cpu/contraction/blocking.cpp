@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
 
@@ -34,33 +35,85 @@ std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   return 2 * block > most ? block : 0;
 }
 
-// Estimates the cycles of one step of rows × vectors sums: two multiply-adds and two loads start per cycle, a
-// multiply-add has a latency of four cycles, and a panel is read from the second-level cache at half a register per
-// cycle.
-double step_cycles(std::int64_t rows, std::int64_t vectors) {
-  const double r = static_cast<double>(rows), v = static_cast<double>(vectors);
-  return std::max({r * v / 2, (r + v) / 2, 2 * v, 4.0}) + 0.5;
-}
+constexpr int neon_bits = 128;  // a register of Advanced SIMD; those of SVE are as long or longer
 
-// Returns how many lines of the left factor, `row_bytes` apart, the first-level cache holds at once. Its sets repeat
-// every 4096 bytes on all x86-64 processors, because it is indexed by the offset in a page.
+bool is_arm(const target_row& target) { return target.triple == arm_triple; }
+
+// What the tile loop costs on a target.
+class tile_costs {
+ public:
+  tile_costs(const target_row& target, const factor_loads& loads)
+      : registers_(target.vector_registers - spare_registers(target, loads)),
+        loads_(loads),
+        panel_cycles_(is_arm(target) ? 1 : 2),
+        row_cycles_(is_sve(target, loads) ? 0.02 : 0) {}
+
+  // LLVM needs registers of its own on Arm: one when scalars are taken from lanes, and more for SVE, whose
+  // multiply-adds have fewer forms. With fewer, it copies or spills sums in the loop.
+  static std::int64_t spare_registers(const target_row& target, const factor_loads& loads) {
+    if (!is_arm(target)) return 0;
+    return is_sve(target, loads) ? 4 : 1;
+  }
+  static bool is_sve(const target_row& target, const factor_loads& loads) {
+    return is_arm(target) && target.vector_bits > neon_bits && loads.lanes == 0;
+  }
+
+  // Whether registers hold the sums, the right factors of one step, and a left factor or all that was loaded of them.
+  bool fits(std::int64_t rows, std::int64_t vectors) const {
+    const std::int64_t left = loads_.steps > 1 ? rows : loads_.registers;
+    return rows * vectors + vectors * loads_.registers + left <= registers_;
+  }
+
+  // Estimates the cycles of one step of rows × vectors sums: two multiply-adds and two loads start per cycle, a
+  // multiply-add has a latency of four cycles, and a panel is read from the second-level cache, which delivers 16 bytes
+  // per cycle or half a register of an x86-64 processor.
+  double step_cycles(std::int64_t rows, std::int64_t vectors) const {
+    const double r = static_cast<double>(rows), v = static_cast<double>(vectors),
+                 left_loads = r / static_cast<double>(loads_.steps);
+    return std::max({r * v / 2, (left_loads + v) / 2, panel_cycles_ * v, 4.0}) + row_cycles_ * r + 0.5;
+  }
+
+ private:
+  std::int64_t registers_;
+  factor_loads loads_;
+  // The second is the cost of a row beside its multiply-adds: SVE computes the address of each scalar.
+  double panel_cycles_, row_cycles_;
+};
+
+// Returns how many lines of the left factor, `row_bytes` apart, the first-level cache holds at once. On x86-64 its sets
+// repeat every 4096 bytes, because it is indexed by the offset in a page. Arm's cores have four ways, Apple's eight.
 std::int64_t most_rows(const target_row& target, std::int64_t row_bytes) {
-  constexpr std::int64_t period = 4096, line = 64;
+  constexpr std::int64_t page = 4096, line = 64, arm_ways = 4;
   if (row_bytes == 0 || row_bytes % line) return std::numeric_limits<std::int64_t>::max();
-  const std::int64_t ways = target.l1_bytes / period;
+  const std::int64_t ways = is_arm(target) ? arm_ways : target.l1_bytes / page, period = target.l1_bytes / ways;
   return ways * (period / std::gcd(row_bytes, period));
 }
 
 }  // namespace
+
+factor_loads loads_of(const target_row& target, element_type accumulation, bool contiguous,
+                      const std::optional<byte_products>& bytes) {
+  factor_loads loads{.registers = registers_of_factor(bytes)};
+  if (!is_arm(target)) return loads;
+  // The dot products of bytes are Advanced SIMD's on processors with SVE, too.
+  const bool dots = bytes && !bytes->arm.empty();
+  if (dots) loads.lanes = neon_bits / 32;
+  // Multiply-adds of Advanced SIMD take scalars from lanes. SVE's choose a lane in every 128 bits, which a load would
+  // have to repeat.
+  if (contiguous && (dots || target.vector_bits == neon_bits))
+    loads.steps = neon_bits / std::max(32, storage_bits(accumulation));
+  return loads;
+}
 
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) {
   return e.target.vector_bits / std::max(32, storage_bits(accumulation));
 }
 
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t row_bytes, std::int64_t factor_registers) {
+                       std::int64_t row_bytes, const factor_loads& loads) {
+  const tile_costs costs(e.target, loads);
   const std::int64_t registers = e.target.vector_registers;
-  std::int64_t lanes = register_lanes(e, accumulation);
+  std::int64_t lanes = loads.lanes ? loads.lanes : register_lanes(e, accumulation);
   lanes = std::min(
       lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(columns, 1)))));
   const std::int64_t fixed_rows = choose(e.configuration, "tile_m", 0),
@@ -73,11 +126,10 @@ tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t 
     for (std::int64_t r = 1; r <= std::min<std::int64_t>(rows, registers - 1); ++r) {
       if (fixed_rows == 0 && r > most_rows(e.target, row_bytes)) break;
       if (fixed_rows > 0 && r != std::min(fixed_rows, rows)) continue;
-      // Registers for the sums, the right factors of one step, and one left factor.
-      if (r * vectors + (vectors + 1) * factor_registers > registers && r > 1) continue;
+      if (!costs.fits(r, vectors) && r > 1) continue;
       const std::int64_t panels = (columns + vectors * lanes - 1) / (vectors * lanes);
-      const double line =
-          static_cast<double>(rows / r) * step_cycles(r, vectors) + (rows % r ? step_cycles(rows % r, vectors) : 0.0);
+      const double line = static_cast<double>(rows / r) * costs.step_cycles(r, vectors) +
+                          (rows % r ? costs.step_cycles(rows % r, vectors) : 0.0);
       const double cost = static_cast<double>(panels) * line;
       if (cost < best_cost * (r * vectors > best.rows * best.vectors ? 1.001 : 0.999)) {
         best_cost = cost;
@@ -175,8 +227,8 @@ namespace {
 
 // Estimates the cycles of the whole contraction on one core: the products as in choose_tile, plus the cost of panels
 // that do not stay in the second-level cache.
-double cost(const kernel_emitter& e, const contraction_extents& x, const tile_shape& tile, element_type type,
-            bool panels_inside, std::int64_t block) {
+double cost(const kernel_emitter& e, const tile_costs& costs, const contraction_extents& x, const tile_shape& tile,
+            element_type type, bool panels_inside, std::int64_t block) {
   // Bytes per cycle from the third-level cache and from memory.
   constexpr double far_bytes = 8, memory_bytes = 4;
   const auto bytes = static_cast<double>(storage_bytes(type, 1));
@@ -184,8 +236,8 @@ double cost(const kernel_emitter& e, const contraction_extents& x, const tile_sh
                      rest = x.rows % tile.rows, tiles = whole + (rest ? 1 : 0);
   const auto products = static_cast<double>(x.products), all_tiles = static_cast<double>(x.lines * tiles * panels);
   double cycles = static_cast<double>(x.lines * panels) * products *
-                  (static_cast<double>(whole) * step_cycles(tile.rows, tile.vectors) +
-                   (rest ? step_cycles(rest, tile.vectors) : 0));
+                  (static_cast<double>(whole) * costs.step_cycles(tile.rows, tile.vectors) +
+                   (rest ? costs.step_cycles(rest, tile.vectors) : 0));
   const double panel = products * static_cast<double>(tile.columns()) * bytes,
                half = static_cast<double>(e.target.l2_bytes) / 2,
                row = static_cast<double>(tile.rows) * products * bytes;
@@ -205,8 +257,9 @@ double cost(const kernel_emitter& e, const contraction_extents& x, const tile_sh
 
 std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction_extents& x, element_type type) {
   const element_type accumulation = accumulation_type(type);
+  const tile_costs costs(e.target, x.loads);
   const std::int64_t registers = e.target.vector_registers,
-                     lanes = std::min(register_lanes(e, accumulation),
+                     lanes = std::min(x.loads.lanes ? x.loads.lanes : register_lanes(e, accumulation),
                                       static_cast<std::int64_t>(std::bit_ceil(
                                           static_cast<std::uint64_t>(std::max<std::int64_t>(x.columns, 1)))));
   std::vector<candidate> result;
@@ -218,8 +271,7 @@ std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction
     for (std::int64_t rows = 1; rows <= std::min(x.rows, registers - 1); ++rows) {
       // With small tiles, multiply-adds wait for the latency of earlier ones.
       const std::int64_t sums = rows * vectors;
-      if (sums + (vectors + 1) * x.factor_registers > registers ||
-          (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))
+      if (!costs.fits(rows, vectors) || (sums * 2 < registers && rows < x.rows && vectors * lanes < x.columns))
         continue;
       const tile_shape tile{rows, vectors, lanes};
       for (std::int64_t block : blocks)
@@ -230,7 +282,7 @@ std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction
             if (block) configuration["tile_k"] = block;
             else configuration["panels_inside"] = inside;
             result.push_back(
-                {std::move(configuration), cost(e, x, tile, type, inside, block) * (unroll == 1 ? 1 : 1.02)});
+                {std::move(configuration), cost(e, costs, x, tile, type, inside, block) * (unroll == 1 ? 1 : 1.02)});
           }
     }
   return result;

@@ -13,11 +13,24 @@ namespace kiln::cpu {
 // Returns how many sums of this type fit into a vector register.
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
 
+// How a target brings the factors of a product into registers.
+struct factor_loads {
+  std::int64_t registers = 1;  // that a vector of a factor takes (byte_product.hpp)
+  // Steps of a row that one load of the left factor brings, for multiply-adds that take scalars from lanes of a
+  // register; 1: a scalar is copied into all lanes when it is loaded.
+  std::int64_t steps = 1;
+  std::int64_t lanes = 0;  // of the sums that an instruction computes; 0: as many as a register holds
+};
+
+// `contiguous`: the steps of a row are neighbours in memory.
+factor_loads loads_of(const target_row& target, element_type accumulation, bool contiguous,
+                      const std::optional<byte_products>& bytes = std::nullopt);
+
 // Chooses the tile with the lowest estimated cost, in cycles of the two FMA and load ports, for lines of `rows` rows
-// and packed panels. Configured sizes win if they fit. A vector of a factor takes `factor_registers` registers. Rows of
-// the left factor are `row_bytes` apart (0: neighbours), which limits how many of them the first-level cache holds.
+// and packed panels. Configured sizes win if they fit. Rows of the left factor are `row_bytes` apart (0: neighbours),
+// which limits how many of them the first-level cache holds.
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t row_bytes, std::int64_t factor_registers = 1);
+                       std::int64_t row_bytes, const factor_loads& loads = {});
 
 // Divides all columns into panels of the tile's width; the last one may be partly filled.
 std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);
@@ -32,7 +45,7 @@ void choose_items(const kernel_emitter& e, contraction& c);
 // Each element takes `products` multiply-adds (steps times taps), `steps` of them in a row.
 struct contraction_extents {
   std::int64_t lines = 1, rows = 1, columns = 1, steps = 1, products = 1;
-  std::int64_t factor_registers = 1;  // as in choose_tile
+  factor_loads loads = {};
 };
 std::vector<candidate> blocking_space(const kernel_emitter& e, const contraction_extents& extents, element_type type);
 

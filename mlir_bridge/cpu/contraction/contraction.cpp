@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {
@@ -81,6 +82,7 @@ class contraction_emitter {
     e.begin_stage("contraction", items);
     if (is_long_sum()) e.keep_loops();
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
+    left.steps_of_load = loads_of(e.target, accumulation, steps_are_contiguous(), c.bytes).steps;
     right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps, c.bytes};
     for (const column_segment& segment : c.segments)
       writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);

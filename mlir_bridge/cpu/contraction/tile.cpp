@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 namespace kiln::cpu {
 
@@ -60,8 +61,48 @@ void forbid_unrolling(mlir::scf::ForOp loop) {
                     /*mustProgress=*/{}, /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
 }
 
+// Returns the scalar of the left factor for a row at the current step, widened and in every lane.
+using row_scalar = std::function<Value(std::int64_t row)>;
+
+// Loads the scalar of each row at `left_at` from memory.
+row_scalar scalars_in_memory(code_builder& code, const tile_shape& tile, const factor& left, Value left_at,
+                             const std::optional<byte_products>& bytes, element_type accumulation) {
+  return [=, &code, &left](std::int64_t row) {
+    const Value at = element_address(code, left_at, row * left.row_stride, left.type);
+    const Value scalar = bytes ? load_lane(code, at, left.type)
+                               : widen(code, code.load(at, code.constant(0), left.type, 1), left.type, accumulation);
+    return code.splat(scalar, tile.lanes);
+  };
+}
+
+// Loads the next left.steps_of_load steps of each row in `rows` at `left_at`. Element r of the result belongs to row r.
+values load_steps(code_builder& code, row_range rows, const factor& left, Value left_at,
+                  const std::optional<byte_products>& bytes, element_type accumulation) {
+  values loaded(static_cast<std::size_t>(rows.last));
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
+    const Value at = element_address(code, left_at, r * left.row_stride, left.type);
+    Value& steps = loaded[static_cast<std::size_t>(r)];
+    if (bytes)
+      steps = code.make<mlir::vector::BitCastOp>(
+          code.type(element_type::i32, left.steps_of_load),
+          code.load(at, code.constant(0), left.type, left.steps_of_load * bytes_of_lane));
+    else steps = widen(code, code.load(at, code.constant(0), left.type, left.steps_of_load), left.type, accumulation);
+  }
+  return loaded;
+}
+
+// Takes the scalar of each row at step `step` from what load_steps() returned.
+row_scalar scalars_in_lanes(code_builder& code, const tile_shape& tile, const values& loaded, std::int64_t step) {
+  return [&code, &tile, &loaded, step](std::int64_t row) {
+    const Value steps = loaded[static_cast<std::size_t>(row)];
+    const llvm::SmallVector<std::int64_t> lanes(static_cast<std::size_t>(tile.lanes), step);
+    Value scalars = code.make<mlir::vector::ShuffleOp>(steps, steps, lanes);
+    return tile.lanes == 1 ? Value(code.make<mlir::vector::ExtractOp>(scalars, 0)) : scalars;
+  };
+}
+
 // The same as one_step() for 8-bit factors.
-values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
+values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows, const row_scalar& scalar,
                      const factor& right, Value right_at, values sums) {
   const byte_products& products = *right.bytes;
   std::vector<byte_factor> columns;
@@ -69,8 +110,7 @@ values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows,
     columns.push_back(
         split_bytes(code, products, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), false));
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
-    Value lane = load_lane(code, element_address(code, left_at, r * left.row_stride, left.type), left.type);
-    const byte_factor row = split_bytes(code, products, code.splat(lane, tile.lanes), true);
+    const byte_factor row = split_bytes(code, products, scalar(r), true);
     for (std::int64_t v = 0; v < tile.vectors; ++v) {
       Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
       sum = add_byte_products(code, products, row, columns[static_cast<std::size_t>(v)], sum);
@@ -79,9 +119,8 @@ values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows,
   return sums;
 }
 
-// Emits one step of a tile: multiplies the vectors of the right factor at `right_at` by the scalars of the rows, which
-// are `row_stride` apart, from `left_at` on.
-values one_step(code_builder& code, const tile_shape& tile, row_range rows, const factor& left, Value left_at,
+// Emits one step of a tile: multiplies the vectors of the right factor at `right_at` by the scalars of the rows.
+values one_step(code_builder& code, const tile_shape& tile, row_range rows, const row_scalar& scalar,
                 const factor& right, Value right_at, element_type accumulation, values sums) {
   values columns;
   if (right.prefetch_steps) {
@@ -90,15 +129,12 @@ values one_step(code_builder& code, const tile_shape& tile, row_range rows, cons
       code.make<mlir::LLVM::Prefetch>(
           element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
   }
-  if (right.bytes) return one_byte_step(code, tile, rows, left, left_at, right, right_at, std::move(sums));
+  if (right.bytes) return one_byte_step(code, tile, rows, scalar, right, right_at, std::move(sums));
   for (std::int64_t v = 0; v < tile.vectors; ++v)
     columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes),
                             right.type, accumulation));
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
-    Value scalar = widen(
-        code, code.load(element_address(code, left_at, r * left.row_stride, left.type), code.constant(0), left.type, 1),
-        left.type, accumulation);
-    Value row = code.splat(scalar, tile.lanes);
+    const Value row = scalar(r);
     for (std::int64_t v = 0; v < tile.vectors; ++v) {
       Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
       sum = multiply_add(code, row, columns[static_cast<std::size_t>(v)], sum);
@@ -121,16 +157,27 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
     Value next_at = next.pointer ? element_address(code, next.pointer,
                                                    code.add(next.offset, code.mul(k, next.step_stride)), next.type)
                                  : Value();
+    const std::int64_t line = 64 * 8 / storage_bits(next.type);
+    std::int64_t fetched = -1;  // line of the latest prefetch
+    values loaded;
     for (std::int64_t i = 0; i < count; ++i) {
-      if (next.pointer)
+      if (next.pointer && i * next.step_stride / line > fetched) {
+        fetched = i * next.step_stride / line;
         code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
+      }
+      const std::int64_t group = left.steps_of_load, first = i / group * group;
+      const bool by_load = group > 1 && first + group <= count;
+      const Value at = element_address(code, left_at, i * left.step_stride, left.type);
+      if (by_load && i == first) loaded = load_steps(code, rows, left, at, right.bytes, accumulation);
+      const row_scalar scalar = by_load ? scalars_in_lanes(code, tile, loaded, i - first)
+                                        : scalars_in_memory(code, tile, left, at, right.bytes, accumulation);
       sums =
-          one_step(code, tile, rows, left, element_address(code, left_at, i * left.step_stride, left.type), right,
-                   element_address(code, right_at, i * right.step_stride, right.type), accumulation, std::move(sums));
+          one_step(code, tile, rows, scalar, right, element_address(code, right_at, i * right.step_stride, right.type),
+                   accumulation, std::move(sums));
     }
     return sums;
   };
-  unroll = std::clamp<std::int64_t>(unroll, 1, steps);
+  unroll = std::clamp<std::int64_t>(unroll * left.steps_of_load, 1, steps);
   const std::int64_t even = steps / unroll * unroll;
   // The loop carries only the sums of rows in the range.
   const auto from = static_cast<std::ptrdiff_t>(rows.first * tile.vectors),
@@ -155,8 +202,8 @@ values accumulate(code_builder& code, const tile_shape& tile, const factor& left
   sums = code.loop(code.constant(0), steps, 1, std::move(sums), [&](Value k, std::span<const Value> current) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
-    return one_step(code, tile, {0, tile.rows}, left, left_at, right, right_at, accumulation,
-                    values(current.begin(), current.end()));
+    return one_step(code, tile, {0, tile.rows}, scalars_in_memory(code, tile, left, left_at, right.bytes, accumulation),
+                    right, right_at, accumulation, values(current.begin(), current.end()));
   });
   if (auto loop = sums[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   return sums;

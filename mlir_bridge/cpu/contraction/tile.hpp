@@ -33,6 +33,9 @@ struct factor {
   // If set, the elements of the right factor are lanes of four bytes, and the left factor provides four bytes per row
   // and step.
   std::optional<byte_products> bytes = {};
+  // For the left factor: one load brings this many consecutive steps of a row, whose scalars the multiply-adds take
+  // from the lanes of a register (factor_loads in blocking.hpp). 1: scalars are loaded one by one.
+  std::int64_t steps_of_load = 1;
 };
 
 // Memory that is used after this loop. Each step prefetches one address of it into the second-level cache.

@@ -117,8 +117,10 @@ void emit_convolution(kernel_emitter& e) {
     };
   }
 
-  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type),
-                                      op.strides.back() * pixel_bytes(e, image), registers_of_factor(c.bytes));
+  const element_type accumulation = accumulation_type(image.type().type);
+  const tile_shape tile =
+      choose_tile(e, c.axes.back().outputs(), features, accumulation, op.strides.back() * pixel_bytes(e, image),
+                  loads_of(e.target, accumulation, true, c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
@@ -153,11 +155,12 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups,
                         .rows = out[out.size() - 2],
                         .columns = out.back() / groups,
-                        .steps = in.back() / groups};
+                        .steps = in.back() / groups,
+                        .loads = loads_of(e.target, accumulation_type(image.type().type), true)};
   const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
   if (auto bytes = find_byte_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type)) {
     x.steps = (x.steps * merged + bytes_of_lane - 1) / bytes_of_lane;
-    x.factor_registers = registers_of_factor(bytes);
+    x.loads = loads_of(e.target, accumulation_type(image.type().type), true, bytes);
   }
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
@@ -182,12 +185,14 @@ std::vector<candidate> transposed_convolution_space(kernel_emitter& e) {
   if (product(out) * product(in) == 0) return {};
   const std::int64_t stride = product(op.strides), steps = in.back() / op.groups,
                      taps = std::max<std::int64_t>(1, product(std::span(filter).first(filter.size() - 2)) / stride);
+  const element_type type = e.anchor()->inputs()[0].type().type;
   contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * op.strides.back() * op.groups,
                         .rows = std::max<std::int64_t>(1, out[out.size() - 2] / op.strides.back()),
                         .columns = out.back() / op.groups,
                         .steps = steps,
-                        .products = steps * taps};
-  return blocking_space(e, x, e.anchor()->inputs()[0].type().type);
+                        .products = steps * taps,
+                        .loads = loads_of(e.target, accumulation_type(type), true)};
+  return blocking_space(e, x, type);
 }
 
 void emit_transposed_convolution(kernel_emitter& e) {
@@ -210,8 +215,9 @@ void emit_transposed_convolution(kernel_emitter& e) {
         transposed_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
   c.locate = [](Value batch, Value, std::span<const Value> outputs) { return image_position(batch, outputs); };
 
-  const tile_shape tile =
-      choose_tile(e, c.axes.back().outputs(), features, accumulation_type(image.type().type), pixel_bytes(e, image));
+  const element_type accumulation = accumulation_type(image.type().type);
+  const tile_shape tile = choose_tile(e, c.axes.back().outputs(), features, accumulation, pixel_bytes(e, image),
+                                      loads_of(e.target, accumulation, true));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);

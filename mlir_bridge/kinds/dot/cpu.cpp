@@ -100,13 +100,19 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
                            .columns = x.n,
                            .steps = steps,
                            .products = steps,
-                           .factor_registers = registers_of_factor(x.bytes)},
+                           .loads = loads_of(e.target, accumulation_type(type), true, x.bytes)},
                           type);
   }
   const bool constant = e.only_parameters(e.anchor()->inputs()[1]),
              usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
-  for (const candidate& c :
-       blocking_space(e, {.lines = groups, .rows = x.m, .columns = x.n, .steps = x.k, .products = x.k}, type)) {
+  for (const candidate& c : blocking_space(e,
+                                           {.lines = groups,
+                                            .rows = x.m,
+                                            .columns = x.n,
+                                            .steps = x.k,
+                                            .products = x.k,
+                                            .loads = loads_of(e.target, accumulation_type(type), !op.transpose_a)},
+                                           type)) {
     // Panels are read sequentially. Without them, lines that are far apart are read at the same time. Panels of
     // non-constant matrices are packed on every run.
     const double packing = constant && groups == 1 ? 0 : static_cast<double>(groups * x.n * x.k) / 4;
@@ -169,7 +175,8 @@ void emit_dot(kernel_emitter& e) {
 
   const element_type accumulation = accumulation_type(a.type().type);
   const std::int64_t row_bytes = rows_along_k ? room * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)) : 0;
-  const tile_shape tile = choose_tile(e, m, n, accumulation, row_bytes, registers_of_factor(c.bytes));
+  const tile_shape tile =
+      choose_tile(e, m, n, accumulation, row_bytes, loads_of(e.target, accumulation, rows_along_k, c.bytes));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const bool pack = c.bytes || op.transpose_b ||

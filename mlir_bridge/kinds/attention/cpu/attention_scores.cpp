@@ -24,6 +24,9 @@ void attention_emitter::make_scores(Value first, Value count) {
   if (direct) return make_scores_directly(first, count);
   factor left{query_tile, sum_type, n.depth, 1},
       right{e.pointer(packed.right), packed.right.type, 0, packed.right_step};
+  // The loaded steps of all rows need registers beside the sums.
+  if ((tile.rows + 1) * (tile.vectors + 1) <= e.target.vector_registers)
+    left.steps_of_load = loads_of(e.target, sum_type, true).steps;
   Value panels = code.div(code.add(count, tile.columns() - 1), code.constant(tile.columns())),
         first_panel = code.div(first, code.constant(tile.columns()));
   code.loop(code.constant(0), panels, 1, [&](Value p) {

@@ -59,7 +59,8 @@ class winograd_emitter {
     const std::int64_t standard = patches_at_once(e, n),
                        wanted = std::clamp<std::int64_t>(choose(e.configuration, "patches", standard), 1, n.patches),
                        even = ceil_div(n.patches, ceil_div(n.patches, wanted));
-    tile = choose_tile(e, even, n.features, type, n.channels * static_cast<std::int64_t>(sizeof(float)));
+    tile = choose_tile(e, even, n.features, type, n.channels * static_cast<std::int64_t>(sizeof(float)),
+                       loads_of(e.target, type, true));
     block = ceil_div(even, tile.rows) * tile.rows;
     panels = ceil_div(n.features, tile.columns());
     image_pitch = block * n.channels + tile.lanes;
@@ -232,7 +233,9 @@ class winograd_emitter {
   // Multiplies the patches with a panel of the weights, to [factor, patch, column of the panel].
   void multiply(Value panel) {
     const std::int64_t columns = tile.columns();
-    const factor left{patch_pointer, type, n.channels, 1}, right{weight_pointer, type, 0, columns};
+    factor left{patch_pointer, type, n.channels, 1};
+    left.steps_of_load = loads_of(e.target, type, true).steps;
+    const factor right{weight_pointer, type, 0, columns};
     code.loop(0, factors, 1, [&](Value number) {
       Value right_offset = code.mul(code.add(code.mul(panel, factors), number), n.channels * columns);
       code.loop(0, block, tile.rows, [&](Value row) {
