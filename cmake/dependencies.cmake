@@ -13,10 +13,15 @@ set(ZLIB_USE_STATIC_LIBS ${KILN_STATIC_LLVM})
 
 # LLVM 22 and MLIR: named without a version, since MLIR's version file refuses "22". Their headers are system headers to us.
 execute_process(COMMAND llvm-config-22 --prefix OUTPUT_VARIABLE LLVM_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(LLVM_TOOLS_PREFIX ${LLVM_PREFIX})  # programs of this machine
+string(PREPEND LLVM_PREFIX "${CMAKE_SYSROOT}")
 set(LLVM_DIR ${LLVM_PREFIX}/lib/cmake/llvm)
 set(MLIR_DIR ${LLVM_PREFIX}/lib/cmake/mlir)
 find_package(MLIR REQUIRED CONFIG)
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+if(CMAKE_CROSSCOMPILING)
+  set(MLIR_TABLEGEN_EXE ${LLVM_TOOLS_PREFIX}/bin/mlir-tblgen)
+endif()
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)

@@ -74,6 +74,10 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=([a-z]+)")
   set(kiln_sanitizer ${CMAKE_MATCH_1})
   set(kiln_patience 5)
 endif()
+# An emulated processor is slower still.
+if(CMAKE_CROSSCOMPILING)
+  set(kiln_patience 20)
+endif()
 
 # kiln_set_timeout(SECONDS TEST...): the time limit of tests in a build without a sanitizer.
 function(kiln_set_timeout seconds)

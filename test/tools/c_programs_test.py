@@ -84,7 +84,7 @@ class CPrograms(KilnCase):
     @unittest.skipIf(kiln_case.SANITIZER, "a sanitizer's library is not loaded into Python")
     def test_a_native_file_serves_all_sizes_without_a_compiler(self):
         file, native = self.compiled(self.conv_model(batch="N")), self.path("native.kiln")
-        self.kiln("finalize", file, "--target", "x86-64-v3", "--specialize", "off", "--native-file", native)
+        self.kiln("finalize", file, "--target", kiln_case.HOST, "--specialize", "off", "--native-file", native)
         self.runtime_alone()
         library = ctypes.CDLL(self.path("alone/libkiln_runtime.so.0"))
         library.kiln_last_error.restype = ctypes.c_char_p
@@ -124,7 +124,7 @@ class CPrograms(KilnCase):
     @unittest.skipIf(kiln_case.SANITIZER, "the preloaded runtime would come before the sanitizer's")
     def test_a_native_file_needs_the_runtime_alone(self):
         portable, native = self.compiled(), self.path("native.kiln")
-        self.kiln("finalize", portable, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", native)
+        self.kiln("finalize", portable, "--target", kiln_case.HOST, "-o", self.path("objects"), "--native-file", native)
         alone = self.runtime_alone()
         needed = subprocess.run(["ldd", self.path("alone/libkiln_runtime.so.0")], capture_output=True, text=True, check=True).stdout
         self.assertNotIn("LLVM", needed)
@@ -139,7 +139,7 @@ class CPrograms(KilnCase):
         done = self.c("run_tuned", file, "host", 60)
         self.assertRegex(done.stdout, r"^[1-9]\d* of [1-9]\d* kernels tuned, \d+ improved, \d+ swaps$")
         native = self.path("native.kiln")
-        self.kiln("finalize", file, "--target", "x86-64-v3", "-o", self.path("objects"), "--native-file", native)
+        self.kiln("finalize", file, "--target", kiln_case.HOST, "-o", self.path("objects"), "--native-file", native)
         self.assertIn("native kernels are not tuned", self.c("run_tuned", native, code=1).stderr)
 
     def test_a_worker_that_is_missing_is_named(self):

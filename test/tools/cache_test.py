@@ -175,7 +175,7 @@ class Cache(KilnCase):
 
     def test_duplicate_kernels_are_compiled_once(self):
         file = self.several_kernels()
-        compiled = self.json("finalize", file, "--target", "x86-64-v3", "--no-cache", "-o", self.path("objects"))["compiled"]
+        compiled = self.json("finalize", file, "--target", kiln_case.HOST, "--no-cache", "-o", self.path("objects"))["compiled"]
         self.assertEqual(len({k["payload"] for k in compiled}), len(compiled))
         inside = self.json("inspect", file)["code_objects"]
         self.assertEqual(sum(k["occurrences"] for k in compiled), inside)

@@ -16,6 +16,8 @@ import kiln_case
 from kiln_case import KilnCase, no_memory_limit, tensor
 from redis_server import WHY_NOT, RedisServer
 
+ARCHIVE = f"m.{kiln_case.HOST.replace('-', '_')}.tar.zst"
+
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Farm(KilnCase):
@@ -202,8 +204,8 @@ class Farm(KilnCase):
 
     def test_files_with_native_code_are_not_warmed(self):
         file = self.compiled(self.product("m.onnx", 1))
-        self.kiln("warm", file, "--target", "x86-64-v3", "--no-cache", "--embed")
-        self.kiln("farm", "submit", file, "--target", "x86-64-v3", *self.redis)
+        self.kiln("warm", file, "--target", kiln_case.HOST, "--no-cache", "--embed")
+        self.kiln("farm", "submit", file, "--target", kiln_case.HOST, *self.redis)
         self.assertEqual(self.drain()["done"], 0)
         self.assertIn("native", self.status()["farms"][0]["dead"][0]["error"])
 
@@ -243,12 +245,12 @@ class Farm(KilnCase):
 
     def test_warm_jobs_make_archives(self):
         file = self.compiled(self.product("m.onnx", 1))
-        self.kiln("farm", "submit", file, "--target", "x86-64-v3", "--target", "gfx942", *self.redis)
+        self.kiln("farm", "submit", file, "--target", kiln_case.HOST, "--target", "gfx942", *self.redis)
         self.assertEqual(self.drain("--jobs", "2")["done"], 2)
-        self.kiln("farm", "submit", file, "--target", "x86-64-v3", "--target", "gfx942", "--wait", "-o", self.path("out"), *self.redis)
-        self.assertEqual(sorted(os.listdir(self.path("out"))), ["m.gfx942.tar.zst", "m.x86_64_v3.tar.zst"])
-        self.kiln("cache", "import", self.path("out/m.x86_64_v3.tar.zst"), "--cache", self.path("warm"))
-        self.assertEqual(self.json("run", file, "--target", "x86-64-v3", "--cache", self.path("warm"), "--if-cached")["cache"]["misses"], 0)
+        self.kiln("farm", "submit", file, "--target", kiln_case.HOST, "--target", "gfx942", "--wait", "-o", self.path("out"), *self.redis)
+        self.assertEqual(sorted(os.listdir(self.path("out"))), sorted(["m.gfx942.tar.zst", ARCHIVE]))
+        self.kiln("cache", "import", self.path("out/" + ARCHIVE), "--cache", self.path("warm"))
+        self.assertEqual(self.json("run", file, "--target", kiln_case.HOST, "--cache", self.path("warm"), "--if-cached")["cache"]["misses"], 0)
         self.assertIn("native", self.error_line(self.kiln("farm", "submit", file, "--target", "native", *self.redis, code=2)))
 
     def test_remote_cache(self):

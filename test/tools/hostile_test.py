@@ -30,8 +30,8 @@ class Hostile(KilnCase):
                 if not dims:
                     for form in ["llvm", "asm"]:
                         self.refused(name, "inspect", file, "--kernel", culprit, "--emit", form)
-                    self.refused(name, "inspect", file, "--kernel", culprit, "--candidates", "x86-64-v3")
-                for target in ["x86-64-v3", "gfx942", "sm_90"]:
+                    self.refused(name, "inspect", file, "--kernel", culprit, "--candidates", kiln_case.HOST)
+                for target in [kiln_case.HOST, "gfx942", "sm_90"]:
                     self.refused(name, "finalize", file, "--target", target, "-o", self.path("objects"), "--no-cache", *dims)
                 self.refused(name, "tune", file, "--budget", "1s", "--no-cache", *dims)
 
@@ -39,7 +39,7 @@ class Hostile(KilnCase):
         for name, dims in DIMS.items():
             with self.subTest(name):
                 file = os.path.join(FOLDER, name + ".kiln")
-                done = self.kiln("warm", file, "--target", "x86-64-v3", "--cache", self.path(name), "--json", *dims, code=3)
+                done = self.kiln("warm", file, "--target", kiln_case.HOST, "--cache", self.path(name), "--json", *dims, code=3)
                 self.assertIn(CULPRITS[name], self.error_line(done))
                 stats = self.json("cache", "stats", "--cache", self.path(name))
                 self.assertEqual(stats["kernels"], 3)
@@ -67,7 +67,7 @@ class Hostile(KilnCase):
         self.kiln("compile", model, "-o", self.path("model.kiln"))
         os.mkfifo(self.path("pipe"))
         for arguments in [["compile", model, "-o", self.path("x.kiln"), "--custom-op", self.path("pipe")],
-                          ["warm", self.path("model.kiln"), "--replay", self.path("pipe"), "--target", "x86-64-v3", "--cache", self.path("cache")]]:
+                          ["warm", self.path("model.kiln"), "--replay", self.path("pipe"), "--target", kiln_case.HOST, "--cache", self.path("cache")]]:
             with self.subTest(arguments):
                 began = time.monotonic()
                 self.assertIn("nobody writes to it", self.error_line(self.kiln(*arguments, code=3)))
@@ -94,8 +94,8 @@ class Hostile(KilnCase):
         for file in [sparse[0], "/dev/zero"]:
             for arguments in [["compile", file, "-o", self.path("x.kiln"), *limits], ["compile", model, "-o", self.path("x.kiln"), "--custom-op", file, *limits],
                               ["run", self.path("model.kiln"), "--no-cache", "--input", "x=" + file, *limits],
-                              ["warm", "--manifest", file, "--target", "x86-64-v3", "--cache", self.path("cache")],
-                              ["warm", self.path("model.kiln"), "--replay", file, "--target", "x86-64-v3", "--cache", self.path("cache")]]:
+                              ["warm", "--manifest", file, "--target", kiln_case.HOST, "--cache", self.path("cache")],
+                              ["warm", self.path("model.kiln"), "--replay", file, "--target", kiln_case.HOST, "--cache", self.path("cache")]]:
                 with self.subTest(arguments):
                     began = time.monotonic()
                     self.error_line(self.kiln(*arguments, code=3))

@@ -12,6 +12,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 KILN, MODELS = "", ""
+# A CPU target that runs here: that of the machine that the tested program is built for (CMake says which).
+HOST = {"aarch64": "armv8-a"}.get(os.environ.get("KILN_PROCESSOR", ""), "x86-64-v3")
 SANITIZER = os.environ.get("KILN_SANITIZER", "")  # "address", "thread" or ""
 no_memory_limit = unittest.skipIf(SANITIZER, "a sanitizer reserves more memory than a limit allows")
 

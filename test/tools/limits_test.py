@@ -58,7 +58,7 @@ class Limits(KilnCase):
             (["inspect", file, "--check"], 0), (["inspect", file, "--kernel", document["kernels"][0]["hash"], "--emit", "mlir"], 0),
             (["run", file, *dims, "--output-dir", self.path("out"), "--verbose"], 0), (["run", file], 2), (["run", file, *dims, "--input", "nosuch\x1b[2J=a.npy"], 2),
             (["perf", file, *dims, "-n", "2", "--per-kernel", "--html", page], 0), (["verify", model, *dims, "--per-kernel"], 0),
-            (["finalize", file, "--target", "x86-64-v3", "-o", folder, *dims], 0), (["tune", file, *dims, "--budget", "1s", "--quick"], 0),
+            (["finalize", file, "--target", kiln_case.HOST, "-o", folder, *dims], 0), (["tune", file, *dims, "--budget", "1s", "--quick"], 0),
             (["cache", "explain", file, *dims], 0), (["run", self.path("missing\x1b[2J\u202e.kiln")], 3), (["nosuch\x1b[2J"], 2), (["run", file, "--\x1b[2J"], 2),
         ]
         for arguments, code in commands:
@@ -147,7 +147,7 @@ class Limits(KilnCase):
         self.kiln("run", self.compiled(), "--no-cache", "--memory-limit", "2GiB")
 
     def test_finalize_checks_the_kernels_of_a_file(self):
-        done = self.run_raw("finalize", os.path.join(DATA, "finalize_argument_index.kiln"), "--target", "x86-64-v3", "-o", self.path("native"))
+        done = self.run_raw("finalize", os.path.join(DATA, "finalize_argument_index.kiln"), "--target", kiln_case.HOST, "-o", self.path("native"))
         self.assertIn(done.returncode, (0, 3), done.stderr)
 
     def test_what_cannot_be_read_is_not_written(self):

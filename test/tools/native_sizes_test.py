@@ -22,7 +22,7 @@ class NativeSizes(KilnCase):
 
     def test_a_native_file_for_all_sizes(self):
         file, native = self.sum("--dim", "batch=2:64"), self.path("native.kiln")
-        self.kiln("finalize", file, "--target", "x86-64-v3", "--specialize", "off", "--native-file", native)
+        self.kiln("finalize", file, "--target", kiln_case.HOST, "--specialize", "off", "--native-file", native)
         for batch in (2, 7, 33, 64):
             given = [word for name in ("a", "b") for word in ("--input", self.array(name, batch, 4))]
             for each, folder in ((file, "portable"), (native, "native")):
@@ -34,10 +34,10 @@ class NativeSizes(KilnCase):
     def test_a_kernel_for_one_set_of_sizes_is_named(self):
         nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="dense")]
         model = self.save("m.onnx", nodes, [tensor("x", [1, 2, 8, 5]), tensor("w", ["features", 2, 3, 3])], [helper.make_tensor_value_info("y", T.FLOAT, None)])
-        line = self.error_line(self.kiln("finalize", self.compiled(model), "--target", "x86-64-v3", "--specialize", "off", "--native-file", self.path("n.kiln"), code=3))
+        line = self.error_line(self.kiln("finalize", self.compiled(model), "--target", kiln_case.HOST, "--specialize", "off", "--native-file", self.path("n.kiln"), code=3))
         self.assertIn("dense", line)
         self.assertIn("--dim", line)
-        self.kiln("finalize", self.path("m.kiln"), "--target", "x86-64-v3", "--specialize", "off", "--native-file", self.path("n.kiln"), "--dim", "features=4")
+        self.kiln("finalize", self.path("m.kiln"), "--target", kiln_case.HOST, "--specialize", "off", "--native-file", self.path("n.kiln"), "--dim", "features=4")
         self.kiln("run", self.path("n.kiln"))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import kiln_case
 from kiln_case import KilnCase, main, tensor
 
 
@@ -46,7 +47,7 @@ class Refit(KilnCase):
 
     def test_objects_in_the_file_stay(self):
         plan = self.plan(self.model("first.onnx", 1), "--dim", "N=5")
-        self.kiln("warm", plan, "--target", "x86-64-v3", "--embed")
+        self.kiln("warm", plan, "--target", kiln_case.HOST, "--embed")
         document = self.json("refit", plan, "--weights", self.model("second.onnx", 2), "-o", self.path("full.kiln"))
         self.assertGreater(document["objects"], 0)
 

@@ -8,7 +8,7 @@ from kiln_case import KilnCase
 from onnx import helper
 from kiln_case import tensor
 
-TARGET = ["--target", "x86-64-v3"]
+TARGET = ["--target", kiln_case.HOST]
 
 
 class Sign(KilnCase):

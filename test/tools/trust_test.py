@@ -23,7 +23,7 @@ from redis_server import WHY_NOT, RedisServer
 
 NOBODY = 65534
 MAGIC = b"\x89KLNS\r\n\x1a"
-TARGET = ["--target", "x86-64-v3"]
+TARGET = ["--target", kiln_case.HOST]
 
 
 def bare(entry):

@@ -11,7 +11,7 @@ from onnx import helper, numpy_helper
 import kiln_case
 from kiln_case import KilnCase, tensor
 
-TARGETS = ["x86-64-v3", "gfx942", "sm_90"]
+TARGETS = [kiln_case.HOST, "gfx942", "sm_90"]
 
 
 class Warm(KilnCase):
@@ -37,7 +37,7 @@ class Warm(KilnCase):
         second = self.warm(*files, *self.with_targets())
         self.assertEqual((second["compiled"], second["present"]), (0, first["kernels"]))
         for file in files:
-            self.assertEqual(self.json("run", file, "--target", "x86-64-v3", "--cache", self.path("warm"), "--if-cached")["cache"]["misses"], 0)
+            self.assertEqual(self.json("run", file, "--target", kiln_case.HOST, "--cache", self.path("warm"), "--if-cached")["cache"]["misses"], 0)
             for target in TARGETS:
                 explained = self.json("cache", "explain", file, "--target", target, "--cache", self.path("warm"))
                 self.assertEqual(explained["misses"], 0, target)
@@ -45,7 +45,7 @@ class Warm(KilnCase):
 
     def test_equal_kernels_of_several_files_are_compiled_once(self):
         files = [self.product(f"m{i}.onnx", seed=i) for i in range(4)]  # the same kernel with other weights
-        document = self.warm(*files, "--target", "x86-64-v3")
+        document = self.warm(*files, "--target", kiln_case.HOST)
         self.assertEqual(document["duplicates"], 3 * document["kernels"])
         self.assertTrue(all(len(e["files"]) == 4 for e in document["events"]))
 
@@ -59,11 +59,11 @@ class Warm(KilnCase):
 
     def test_open_dimensions(self):
         file = self.open_model()
-        self.assertIn("batch", self.warm_error(2, file, "--target", "x86-64-v3"))
-        document = self.warm(file, "--target", "x86-64-v3", "--dim", "batch=1,4,16")
+        self.assertIn("batch", self.warm_error(2, file, "--target", kiln_case.HOST))
+        document = self.warm(file, "--target", kiln_case.HOST, "--dim", "batch=1,4,16")
         self.assertEqual(document["kernels"], 3)
-        self.json("run", file, "--target", "x86-64-v3", "--dim", "batch=4", "--cache", self.path("warm"), "--if-cached")
-        self.assertIn("nosuch", self.warm_error(2, file, "--target", "x86-64-v3", "--dim", "batch=1", "--dim", "nosuch=2"))
+        self.json("run", file, "--target", kiln_case.HOST, "--dim", "batch=4", "--cache", self.path("warm"), "--if-cached")
+        self.assertIn("nosuch", self.warm_error(2, file, "--target", kiln_case.HOST, "--dim", "batch=1", "--dim", "nosuch=2"))
 
     def warm_error(self, code, *arguments):
         done = self.kiln("warm", *arguments, "--cache", self.path("warm"), code=code)
@@ -73,9 +73,9 @@ class Warm(KilnCase):
         good = self.product("m.onnx")
         with open(self.path("bad.kiln"), "wb") as f:
             f.write(b"no model")
-        document = self.warm(self.path("bad.kiln"), good, self.path("none.kiln"), "--target", "x86-64-v3", code=3)
+        document = self.warm(self.path("bad.kiln"), good, self.path("none.kiln"), "--target", kiln_case.HOST, code=3)
         self.assertEqual(document["compiled"], 1)
-        self.assertIn("none.kiln", self.error_line(self.kiln("warm", self.path("none.kiln"), "--target", "x86-64-v3", "--cache", self.path("warm"), "--quiet", code=3)))
+        self.assertIn("none.kiln", self.error_line(self.kiln("warm", self.path("none.kiln"), "--target", kiln_case.HOST, "--cache", self.path("warm"), "--quiet", code=3)))
         self.assertEqual(sorted(os.path.basename(f["file"]) for f in document["failures"]), ["bad.kiln", "none.kiln"])
         for arguments, words in [([], "name .kiln files"), ([good], "no target"), ([good, "--target", "z80"], "z80"), ([good, "--target", "gfx942", "--no-cache"], "--archive"), ([good, "--target", "gfx942", "--archive", "x.zip"], ".tar.zst")]:
             self.assertIn(words, self.warm_error(2, *arguments))
@@ -85,8 +85,8 @@ class Warm(KilnCase):
         self.open_model()
         with open(self.path("list"), "w") as f:
             f.write("# comment\nm.kiln\n\nopen.kiln --target gfx942 --dim batch=2\n")
-        document = self.warm("--manifest", self.path("list"), "--target", "x86-64-v3")
-        self.assertEqual(sorted(e["target"] for e in document["events"]), ["gfx942", "x86-64-v3"])
+        document = self.warm("--manifest", self.path("list"), "--target", kiln_case.HOST)
+        self.assertEqual(sorted(e["target"] for e in document["events"]), sorted(["gfx942", kiln_case.HOST]))
         with open(self.path("list"), "w") as f:
             json.dump([{"file": "m.kiln", "options": ["--target", "sm_90"]}], f)
         self.assertEqual(self.warm("--manifest", self.path("list"))["events"][0]["target"], "sm_90")
@@ -107,16 +107,16 @@ class Warm(KilnCase):
         self.assertEqual((more["compiled"], more["archive"]), (3, 3))
         self.kiln("cache", "import", archive, "--cache", self.path("fleet"))
         for file in one, two:
-            self.json("run", file, "--target", "x86-64-v3", "--cache", self.path("fleet"), "--if-cached")
+            self.json("run", file, "--target", kiln_case.HOST, "--cache", self.path("fleet"), "--if-cached")
         self.assertFalse(os.path.exists(self.path("cache")))
 
     def test_embed(self):
         file = self.product("m.onnx")
-        first = self.json("warm", file, "--target", "x86-64-v3", "--target", "gfx942", "--no-cache", "--embed")
+        first = self.json("warm", file, "--target", kiln_case.HOST, "--target", "gfx942", "--no-cache", "--embed")
         self.assertEqual((first["compiled"], first["embedded"]), (2, 2))
         self.kiln("inspect", file, "--check")
         before = self.bytes_of(file)
-        again = self.json("warm", file, "--target", "x86-64-v3", "--target", "gfx942", "--no-cache", "--embed")
+        again = self.json("warm", file, "--target", kiln_case.HOST, "--target", "gfx942", "--no-cache", "--embed")
         self.assertEqual((again["compiled"], again["embedded"]), (0, 0))
         self.assertEqual(self.bytes_of(file), before)
 
@@ -154,7 +154,7 @@ class Warm(KilnCase):
 
     def test_interrupted_work_stays_and_is_continued(self):
         files = [self.product(f"m{i}.onnx", columns=8 + i) for i in range(12)]
-        arguments = ["warm", *files, *self.with_targets(["x86-64-v3", "x86-64-v4", *TARGETS[1:]]), "--cache", self.path("warm"), "--threads", "1", "--archive", self.path("a.tar.zst")]
+        arguments = ["warm", *files, *self.with_targets([kiln_case.HOST, "x86-64-v4", *TARGETS[1:]]), "--cache", self.path("warm"), "--threads", "1", "--archive", self.path("a.tar.zst")]
         process = subprocess.Popen([kiln_case.KILN, *arguments, "--json"], stdout=subprocess.PIPE, text=True)
         end = time.time() + 60
         while not os.path.isdir(self.path("warm")) or len([f for f in os.listdir(self.path("warm")) if f.endswith(".kernel")]) < 3:
