@@ -8,8 +8,12 @@ include(CMakePackageConfigHelpers)
 install(TARGETS kiln RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 # The manual pages and completions that the program makes from its own tables.
 set(kiln_pages ${PROJECT_BINARY_DIR}/pages)
+set(with_emulator)
+if(CMAKE_CROSSCOMPILING)
+  set(with_emulator ${PROJECT_SOURCE_DIR}/scripts/with_qemu.sh)
+endif()
 add_custom_command(OUTPUT ${kiln_pages}/stamp DEPENDS kiln ${CMAKE_CURRENT_LIST_DIR}/pages.sh
-  COMMAND ${CMAKE_CURRENT_LIST_DIR}/pages.sh $<TARGET_FILE:kiln> ${kiln_pages} COMMAND ${CMAKE_COMMAND} -E touch ${kiln_pages}/stamp)
+  COMMAND ${with_emulator} ${CMAKE_CURRENT_LIST_DIR}/pages.sh $<TARGET_FILE:kiln> ${kiln_pages} COMMAND ${CMAKE_COMMAND} -E touch ${kiln_pages}/stamp)
 add_custom_target(kiln_pages ALL DEPENDS ${kiln_pages}/stamp)
 install(DIRECTORY ${kiln_pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command OPTIONAL)
 install(FILES ${kiln_pages}/kiln DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT command OPTIONAL)
