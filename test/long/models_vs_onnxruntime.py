@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every model against onnxruntime, through the command line: compile, run, compare.
 
-    models_vs_onnxruntime.py KILN MODELS_DIR [--only NAME ...] [--fp16] [--target T] [--device D] [--sanitizer] [--json FILE]
+    models_vs_onnxruntime.py KILN MODELS_DIR [--only NAME ...] [--fp16] [--target T] [--device D] [--sanitizer] [--timeout SECONDS] [--json FILE]
 
 MODELS_DIR holds filled models (fill.py). Inputs are seeded; integer inputs that index something stay in range. The
 measure is
@@ -38,7 +38,7 @@ def make_inputs(model, dims):
     return result
 
 
-def check(kiln, path, fp16, target, device, sanitizer):
+def check(kiln, path, fp16, target, device, sanitizer, timeout=300):
     name = os.path.basename(path)[:-5]
     dims = {"batch": 3} if "dynbatch" in name else {}
     model = onnx.load(path)
@@ -61,9 +61,9 @@ def check(kiln, path, fp16, target, device, sanitizer):
             run += ["--device", device]
         if sanitizer:
             # Once without, so that the kernels are in the cache.
-            subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
+            subprocess.run(run, check=True, capture_output=True, text=True, timeout=timeout)
             run = ["compute-sanitizer", "--error-exitcode", "99", *run]
-        done = subprocess.run(run, check=True, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(run, check=True, capture_output=True, text=True, timeout=timeout)
         if sanitizer and "ERROR SUMMARY: 0 errors" not in done.stdout + done.stderr:
             return dict(model=name, ok=False, error="compute-sanitizer gave no summary: " + (done.stdout + done.stderr)[-200:])
         ran = time.time()
@@ -97,6 +97,7 @@ def main():
     p.add_argument("--target")
     p.add_argument("--device")
     p.add_argument("--sanitizer", action="store_true")
+    p.add_argument("--timeout", type=float, default=300, help="seconds for the run of a model")
     p.add_argument("--json")
     a = p.parse_args()
     rows, failed = [], 0
@@ -104,7 +105,7 @@ def main():
         if a.only and os.path.basename(path)[:-5] not in a.only:
             continue
         try:
-            row = check(os.path.abspath(a.kiln), path, a.fp16, a.target, a.device, a.sanitizer)
+            row = check(os.path.abspath(a.kiln), path, a.fp16, a.target, a.device, a.sanitizer, a.timeout)
         except subprocess.CalledProcessError as e:
             row = dict(model=os.path.basename(path)[:-5], ok=False, error=(e.stderr.strip() or e.stdout.strip())[-300:])
         except subprocess.TimeoutExpired:
