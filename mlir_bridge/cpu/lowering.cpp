@@ -7,13 +7,12 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
+#include "mlir_bridge/cpu/contraction/factor_loads.hpp"
 #include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
 
 namespace {
-
-constexpr int neon_bits = 128;
 
 void set_function_attributes(llvm::Module& module, const target_row& target, std::span<const launch> launches) {
   for (llvm::Function& function : module) {
@@ -33,7 +32,7 @@ void set_function_attributes(llvm::Module& module, const target_row& target, std
     if (!target.features.empty()) function.addFnAttr("target-features", target.features);
     function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
     // Fixed vectors wider than 128 bits become SVE code if the length of a register is known.
-    if (target.triple == arm_triple && target.vector_bits > neon_bits) {
+    if (is_arm(target) && target.vector_bits > neon_bits) {
       const auto pieces = static_cast<unsigned>(target.vector_bits / neon_bits);
       function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(module.getContext(), pieces, pieces));
     }

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
-#include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
 
@@ -34,10 +33,6 @@ std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   while (steps % block) --block;
   return 2 * block > most ? block : 0;
 }
-
-constexpr int neon_bits = 128;  // a register of Advanced SIMD; those of SVE are as long or longer
-
-bool is_arm(const target_row& target) { return target.triple == arm_triple; }
 
 // What the tile loop costs on a target.
 class tile_costs {
@@ -90,20 +85,6 @@ std::int64_t most_rows(const target_row& target, std::int64_t row_bytes) {
 }
 
 }  // namespace
-
-factor_loads loads_of(const target_row& target, element_type accumulation, bool contiguous,
-                      const std::optional<byte_products>& bytes) {
-  factor_loads loads{.registers = registers_of_factor(bytes)};
-  if (!is_arm(target)) return loads;
-  // The dot products of bytes are Advanced SIMD's on processors with SVE, too.
-  const bool dots = bytes && !bytes->arm.empty();
-  if (dots) loads.lanes = neon_bits / 32;
-  // Multiply-adds of Advanced SIMD take scalars from lanes. SVE's choose a lane in every 128 bits, which a load would
-  // have to repeat.
-  if (contiguous && (dots || target.vector_bits == neon_bits))
-    loads.steps = neon_bits / std::max(32, storage_bits(accumulation));
-  return loads;
-}
 
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) {
   return e.target.vector_bits / std::max(32, storage_bits(accumulation));

@@ -7,24 +7,12 @@
 
 #include "mlir_bridge/codegen/tuning_space.hpp"
 #include "mlir_bridge/cpu/contraction/contraction.hpp"
+#include "mlir_bridge/cpu/contraction/factor_loads.hpp"
 
 namespace kiln::cpu {
 
 // Returns how many sums of this type fit into a vector register.
 std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
-
-// How a target brings the factors of a product into registers.
-struct factor_loads {
-  std::int64_t registers = 1;  // that a vector of a factor takes (byte_product.hpp)
-  // Steps of a row that one load of the left factor brings, for multiply-adds that take scalars from lanes of a
-  // register; 1: a scalar is copied into all lanes when it is loaded.
-  std::int64_t steps = 1;
-  std::int64_t lanes = 0;  // of the sums that an instruction computes; 0: as many as a register holds
-};
-
-// `contiguous`: the steps of a row are neighbours in memory.
-factor_loads loads_of(const target_row& target, element_type accumulation, bool contiguous,
-                      const std::optional<byte_products>& bytes = std::nullopt);
 
 // Chooses the tile with the lowest estimated cost, in cycles of the two FMA and load ports, for lines of `rows` rows
 // and packed panels. Configured sizes win if they fit. Rows of the left factor are `row_bytes` apart (0: neighbours),

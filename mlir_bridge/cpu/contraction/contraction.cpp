@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/factor_loads.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {

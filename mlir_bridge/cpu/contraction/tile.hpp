@@ -34,7 +34,7 @@ struct factor {
   // and step.
   std::optional<byte_products> bytes = {};
   // For the left factor: one load brings this many consecutive steps of a row, whose scalars the multiply-adds take
-  // from the lanes of a register (factor_loads in blocking.hpp). 1: scalars are loaded one by one.
+  // from the lanes of a register (factor_loads.hpp). 1: scalars are loaded one by one.
   std::int64_t steps_of_load = 1;
 };
 
