@@ -7,6 +7,7 @@
 #include "aot/index_limits.hpp"
 #include "aot/input_ranges.hpp"
 #include "aot/passes/arrange_quantized_weights.hpp"
+#include "aot/passes/chain_cache_updates.hpp"
 #include "aot/passes/channels_last.hpp"
 #include "aot/passes/common_subexpressions.hpp"
 #include "aot/passes/compose_contractions.hpp"
@@ -63,6 +64,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       integer_contractions{log},
       integer_pooling{log},
       arrange_quantized_weights{},
+      chain_cache_updates{log},
       simplify("simplify"),
       hoist_loop_invariants{log},
       recognize_normalization{log},

@@ -110,8 +110,12 @@ void executable::bind(execution_context& context, std::span<const input_span> in
         throw error(error_kind::usage,
                     "output '" + plan_->outputs[o].name + "' overlaps " + other + ": give it memory of its own");
       };
+      const auto shared = plan_->outputs[o].shares;
+      if (shared && outputs[o].data() != inputs[*shared].data())
+        throw error(error_kind::usage, "output '" + plan_->outputs[o].name + "' is what becomes of input '" +
+                                           plan_->inputs[*shared].name + "': give both the same memory");
       for (std::size_t i = 0; i < inputs.size(); ++i)
-        if (overlap(outputs[o].data(), outputs[o].size(), inputs[i].data(), inputs[i].size()))
+        if (i != shared && overlap(outputs[o].data(), outputs[o].size(), inputs[i].data(), inputs[i].size()))
           refuse("input '" + plan_->inputs[i].name + "'");
       for (std::size_t p = 0; p < o; ++p)
         if (overlap(outputs[o].data(), outputs[o].size(), outputs[p].data(), outputs[p].size()))

@@ -18,19 +18,26 @@ io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.ta
     return std::span<std::byte>(memory_.back().data(), bytes);
   };
   for (const plan_port& port : plan_->inputs) inputs_.push_back(make(port.bytes));
-  for (const plan_port& port : plan_->outputs) outputs_.push_back(make(port.bytes));
+  for (const plan_port& port : plan_->outputs)
+    outputs_.push_back(port.shares ? of_input(*port.shares) : make(port.bytes));
 }
 
 io_buffers::io_buffers(const executable& of, std::byte* block) : plan_(&of.plan()), device_(&of.target()) {
   auto place = [&](std::size_t bytes) { return std::span(std::exchange(block, block + rounded(bytes)), bytes); };
   for (const plan_port& port : plan_->inputs) inputs_.push_back(place(port.bytes));
-  for (const plan_port& port : plan_->outputs) outputs_.push_back(place(port.bytes));
+  for (const plan_port& port : plan_->outputs)
+    outputs_.push_back(port.shares ? of_input(*port.shares) : place(port.bytes));
+}
+
+std::span<std::byte> io_buffers::of_input(std::size_t number) const {
+  return {const_cast<std::byte*>(inputs_[number].data()), inputs_[number].size()};
 }
 
 std::size_t io_buffers::bytes_of(const executable& of) {
   std::size_t bytes = 0;
   for (const plan_port& port : of.plan().inputs) bytes += rounded(port.bytes);
-  for (const plan_port& port : of.plan().outputs) bytes += rounded(port.bytes);
+  for (const plan_port& port : of.plan().outputs)
+    if (!port.shares) bytes += rounded(port.bytes);
   return bytes;
 }
 

@@ -25,6 +25,7 @@ class io_buffers {
   std::span<const executable::output_span> outputs() const { return outputs_; }
 
  private:
+  std::span<std::byte> of_input(std::size_t number) const;
   const plan* plan_;
   device* device_;
   std::vector<device_memory> memory_;  // in any order; empty if the block is the caller's

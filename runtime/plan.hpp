@@ -155,6 +155,9 @@ struct plan_port {
   buffer_id buffer = 0;
   std::vector<bounded_axis> bounded = {};
   bool used = true;  // of an input: a step reads it, or it is an output
+  // Of an output: the input whose memory it stays in (plan_options::share_updated). A run must be given the same memory
+  // for both.
+  std::optional<std::size_t> shares = {};
 };
 
 // A callback of the embedding application that does the work of certain code objects, for example with a vendor
@@ -235,6 +238,9 @@ struct plan_options {
   // Names of inputs that a run may overwrite. A kernel that copies an input and then changes the copy (launch::copies)
   // changes these inputs directly, without the copy.
   std::span<const std::string> updated_inputs = {};
+  // Whether an output that is the last state of an updated input stays in its memory (plan_port::shares). Otherwise it
+  // is made in the output's own memory, and the input stays as it is.
+  bool share_updated = false;
 };
 
 // Throws error{not_native} for a code object that is not native or an operation without a kernel, error{usage} for a

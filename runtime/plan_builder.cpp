@@ -154,14 +154,23 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
                 "module '" + m.name() + "' has " + std::to_string(m.parameters().size()) + " parameters and " +
                     std::to_string(m.outputs().size()) + " outputs, the instruction that holds it " +
                     std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()));
+  for (const instruction& i : m.instructions()) order_.emplace(&i, order_.size());
+  results_.insert(m.outputs().begin(), m.outputs().end());
   // A result is computed directly into the first output buffer that needs it. Parameters, constants and further uses of
   // the result are copied.
   value_map destinations;
   std::vector<bool> direct(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     value root = alias_root(m.outputs()[i]);
-    bool computed = !root.producer->op().is<parameter>() && !root.producer->op().is<constant>();
-    direct[i] = computed && destinations.try_emplace(root, outputs[i]).second;
+    if (root.producer->op().is<parameter>() || root.producer->op().is<constant>()) continue;
+    std::vector<value> states = states_in_place(root);
+    if (states.back().producer->op().is<parameter>()) {
+      if (options_.share_updated) continue;
+      states.pop_back();
+    }
+    direct[i] = destinations.try_emplace(root, outputs[i]).second;
+    for (std::size_t earlier = 1; direct[i] && earlier < states.size(); ++earlier)
+      destinations.try_emplace(states[earlier], outputs[i]);
   }
   value_map values;
   std::size_t next_input = 0;
@@ -181,6 +190,7 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (direct[i] || plan_.buffers[outputs[i]].known) continue;  // the host already knows a loop's constant condition
     value v = m.outputs()[i];
+    if (options_.share_updated && shared_with_input(outputs[i], values.at(v))) continue;
     if (size_of(v).may_have_bytes())
       add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
   }
@@ -209,32 +219,53 @@ template_step& plan_builder::add_step(std::uint32_t block, std::size_t s, plan_w
   return steps.emplace_back(template_step{std::move(step), instruction_index(i)});
 }
 
-// The input must have no other reader: one that runs later would see what the kernel changes.
+bool plan_builder::read_before(value v, const instruction& last) {
+  if (results_.contains(v)) return false;
+  return std::ranges::all_of(v.producer->users(), [&](const instruction* user) {
+    if (std::ranges::find(user->inputs(), v) == user->inputs().end() || user == &last) return true;
+    const auto alias = alias_source(*user);
+    if (alias && *alias == v) return read_before(value{const_cast<instruction*>(user), 0}, last);
+    const auto found = order_.find(user);
+    return found != order_.end() && found->second < order_.at(&last);
+  });
+}
+
+// A reader that runs later would see what the kernel changes.
 std::optional<std::size_t> plan_builder::updated_in_place(value v) {
   const instruction& i = *v.producer;
   const auto* object = i.op().get_if<code_object>();
-  if (!object || called(*object) || gives_no_elements(i)) return std::nullopt;
+  if (!object || called(*object) || gives_no_elements(i) || !order_.contains(&i)) return std::nullopt;
   const auto index = kernel_index_.find(object->payload);
   if (index == kernel_index_.end() || parts_->row_kernels.contains(object->payload)) return std::nullopt;
   for (const launch& l : parts_->kernels[index->second].launches) {
     if (!l.copies || l.copies->output != v.index || l.copies->input >= i.inputs().size()) continue;
-    const value copied = i.inputs()[l.copies->input];
-    const instruction& source = *copied.producer;
-    const auto& outputs = source_.main().outputs();
-    if (copied.type() != v.type() || source.users().size() != 1 || std::ranges::count(i.inputs(), copied) != 1 ||
-        std::ranges::find(outputs, copied) != outputs.end())
-      continue;
-    if (source.op().is<parameter>()) {
-      const auto parameters = source_.main().parameters();
-      if (std::ranges::find(parameters, copied) == parameters.end() ||
-          std::ranges::find(options_.updated_inputs, module::parameter_name(copied)) == options_.updated_inputs.end())
-        continue;
-    } else if (!source.op().is<code_object>()) {
-      continue;
-    }
-    return l.copies->input;
+    const value copied = i.inputs()[l.copies->input], owner = alias_root(copied);
+    const auto reads = std::ranges::count_if(i.inputs(), [&](value input) { return alias_root(input) == owner; });
+    if (copied.type() != v.type() || reads != 1 || !read_before(owner, i)) continue;
+    const operation& source = owner.producer->op();
+    const bool updated =
+        source.is<parameter>() &&
+        std::ranges::find(options_.updated_inputs, module::parameter_name(owner)) != options_.updated_inputs.end();
+    if (updated || source.is<code_object>()) return l.copies->input;
   }
   return std::nullopt;
+}
+
+std::vector<value> plan_builder::states_in_place(value v) {
+  std::vector<value> states{v};
+  while (const auto input = updated_in_place(states.back()))
+    states.push_back(alias_root(states.back().producer->inputs()[*input]));
+  return states;
+}
+
+bool plan_builder::shared_with_input(buffer_id output, buffer_id with) {
+  const plan_buffer &to = plan_.buffers[output], &from = plan_.buffers[with];
+  if (to.place != buffer_place::output || from.place != buffer_place::input) return false;
+  plan_port& port = plan_.outputs[to.offset];
+  const std::string& input = plan_.inputs[from.offset].name;
+  if (std::ranges::find(options_.updated_inputs, input) == options_.updated_inputs.end()) return false;
+  port.buffer = with, port.shares = from.offset;
+  return true;
 }
 
 void plan_builder::add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,

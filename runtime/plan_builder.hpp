@@ -72,6 +72,13 @@ class plan_builder {
   // Returns the number of the input whose memory the result `v` of a kernel can share, because the kernel copies that
   // input and then changes parts of the copy.
   std::optional<std::size_t> updated_in_place(value v);
+  // The results that share the memory of `v`, which comes first, each made from the next one by an update in place. The
+  // last one may be a parameter.
+  std::vector<value> states_in_place(value v);
+  // Returns true if all readers of `v`, which owns its bytes, come before `last` in its module, but `last` itself.
+  bool read_before(value v, const instruction& last);
+  // Lets the port of an output stay in the memory of an input that a run updates; false where it cannot.
+  bool shared_with_input(buffer_id output, buffer_id with);
   void add_instruction(const instruction& i, std::uint32_t block, std::size_t s, value_map& values,
                        const value_map& destinations);
 
@@ -104,6 +111,9 @@ class plan_builder {
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::vector<plan_instruction> instructions_;
   std::map<const instruction*, std::uint32_t> instruction_index_;
+  // Of the modules that were begun: the order of their instructions, and their outputs.
+  std::map<const instruction*, std::size_t> order_;
+  std::set<value> results_;
 };
 
 }  // namespace kiln

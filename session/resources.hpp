@@ -25,7 +25,10 @@ class session_resources {
   // The same options, with reports to the observer.
   jit_options compiling_with_progress() const;
   plan_options planning() const {
-    return {.store = prepared_.get(), .hashes = &hashes_, .updated_inputs = options_.updated_inputs};
+    return {.store = prepared_.get(),
+            .hashes = &hashes_,
+            .updated_inputs = options_.updated_inputs,
+            .share_updated = options_.share_updated};
   }
   void report(const session_event& event) const;
   void warn(const std::string& text) const { report(session_events::warning{text}); }

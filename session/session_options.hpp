@@ -67,6 +67,8 @@ struct session_options {
   kiln::specialization specialization = specialization::lazy;
   // Inputs in whose memory runs may leave results, such as caches of keys and values (plan_options::updated_inputs).
   std::vector<std::string> updated_inputs = {};
+  // Whether outputs stay in the memory of the updated inputs that they come from (plan_options::share_updated).
+  bool share_updated = false;
   std::size_t most_instances = 8;             // of different sizes that are kept; at least 1
   tuning_effort tuning = tuning_effort::off;  // of run(), in the background, after the first run of an instance
   double tuning_budget_ms = 30e3;             // for each instance

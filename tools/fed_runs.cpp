@@ -34,7 +34,10 @@ fed_runs::fed_runs(const plan& of, const std::vector<std::string>& feeds, const 
     for (auto [o, i] : feeds_)
       if (o == output || i == input)
         throw error(error_kind::usage, fmt::format("--feed {}: a tensor can be fed only once", text));
-    feeds_.emplace_back(output, input);
+    if (const auto shared = of.outputs[output].shares; shared && *shared != input)
+      throw error(error_kind::usage,
+                  fmt::format("--feed {}: the output is what becomes of input '{}'", text, of.inputs[*shared].name));
+    if (!of.outputs[output].shares) feeds_.emplace_back(output, input);
   }
   for (const std::string& name : counters) {
     std::size_t input = place_of(of.inputs, name, "--count-up", "input");

@@ -115,6 +115,8 @@ session_options session_options_of(const model_options& o) {
     throw error(error_kind::usage, fmt::format("--specialize: '{}' is not one of lazy, eager, off", o.specialize));
   options.tuning = parse_effort(o.tune);
   options.tuning_budget_ms = tuning_budget_ms(o);
+  options.updated_inputs = o.updated_inputs;
+  options.share_updated = !o.updated_inputs.empty();
   return options;
 }
 

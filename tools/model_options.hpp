@@ -27,6 +27,7 @@ struct model_options {
   std::string record_misses;  // a log for `kiln warm --replay`
   int threads = 0;
   std::uint64_t seed = 0;
+  std::vector<std::string> updated_inputs = {};  // no option: inputs in whose memory the outputs fed to them may stay
 };
 void add_model_options(CLI::App& app, model_options& options);
 

@@ -101,10 +101,12 @@ run_goal goal_of(const options& o, bool runs_given) {
   return {.runs = runs_given ? o.runs : 1, .ms = parse_duration_ms(o.duration, "--duration")};
 }
 
-int measure(const options& o, bool runs_given, const output_options& output) {
+int measure(options o, bool runs_given, const output_options& output) {
   const run_goal goal = goal_of(o, runs_given);
   if (goal.ms > 0 && !(o.feeds.empty() && o.counters.empty()))
     throw error(error_kind::usage, "--duration: what is fed has room for a number of runs; give -n instead");
+  // A cache that is fed is updated where it is.
+  for (const std::string& feed : o.feeds) o.updated_inputs.push_back(split_assignment(feed, "--feed").second);
   opened_model model(o, output);
   model.run_once();
   auto tiers = o.tune == "off" ? nlohmann::ordered_json() : measure_tiers(model, o.runs, o.warmup);

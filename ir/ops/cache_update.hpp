@@ -9,6 +9,9 @@ namespace kiln {
 // `axis`, which is not 0; positions [1] or [batch] (i32 or i64). output: the cache with the rows of batch b written
 // along `axis` from index positions[b] on. Positions are clamped to [0, room - count].
 //
+// A fourth input, layer [1] (i32 or i64), is for the caches of several layers in one tensor, one after another along
+// the first axis: the rows belong to the cache of this layer, which has as many batches as they. It is clamped, too.
+//
 // A kernel of this operation may write into the cache itself instead of a copy (launch::copies in native_kernel.hpp).
 struct cache_update {
   std::int64_t axis = 1;

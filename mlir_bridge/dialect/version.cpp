@@ -105,6 +105,7 @@ std::uint64_t needed_version(mlir::ModuleOp module) {
   module.walk([&](mlir::Operation* op) {
     convolves |= op->getName().getStringRef() == "kiln.convolution";
     normalizes |= op->getName().getStringRef() == "kiln.normalize";
+    if (op->getName().getStringRef() == "kiln.cache_update" && op->getNumOperands() == 4) needed = 8;
     for (const introduction& i : introductions)
       if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
     for (mlir::Type type : op->getOperandTypes())

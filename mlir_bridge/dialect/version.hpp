@@ -9,6 +9,7 @@
 //   5  kiln.bit_cast; tensors of f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU, f4E2M1FN, i2 and ui2.
 //   6  kiln.cache_update.
 //   7  kiln.normalize of the result of a depthwise kiln.convolution in the same kernel.
+//   8  kiln.cache_update of one layer of a cache.
 //
 // A kernel is labelled with the oldest version from 3 on that has all of its operations, element types and combinations
 // of operations. So an older Kiln reads every kernel that it can compile, and a kernel that does not use what is new
@@ -33,7 +34,7 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 7;
+inline constexpr std::uint64_t current_version = 8;
 
 // Operations introduced after version 3.
 struct introduction {

@@ -1,5 +1,6 @@
 def Kiln_CacheUpdateOp : Kiln_Operation<"cache_update"> {
-  let summary = "The cache with `rows` written along `axis`, from `positions` on.";
-  let arguments = (ins AnyRankedTensor:$cache, AnyRankedTensor:$rows, AnyRankedTensor:$positions, I64Attr:$axis);
+  let summary = "The cache with `rows` written along `axis`, from `positions` on; with a `layer`, in its part of the batches.";
+  let arguments = (ins AnyRankedTensor:$cache, AnyRankedTensor:$rows, AnyRankedTensor:$positions,
+                       Optional<AnyRankedTensor>:$layer, I64Attr:$axis);
   let results = (outs AnyRankedTensor:$result);
 }

@@ -26,10 +26,20 @@ void emit_cache_update(kernel_emitter& e) {
   if (source.kind == buffer_kind::input && !e.launches().empty()) e.last_stage_copies(source.index, 0);
   const dim last = kernel_emitter::sizes(cache)[axis] - kernel_emitter::sizes(rows)[axis];
   const bool one = kernel_emitter::sizes(positions)[0] == dim(1);
+  const auto loaded = [&](const buffer& from, Value index, const dim& most) {
+    const Value stored = e.code.load(e.pointer(from), index, from.type, 1);
+    return e.min(e.code.max(convert_element(e.code, stored, from.type, e.code.index_element()), 0), most);
+  };
+  std::optional<buffer> layer;
+  if (e.anchor()->inputs().size() == 4) layer = e.materialize(e.anchor()->inputs()[3]);
+  // The number of rows along the axis in a layer, over all axes before it. A layer is skipped by as many rows.
+  dim rows_of_layer = kernel_emitter::sizes(rows)[0];
+  for (std::size_t i = 1; i <= axis; ++i) rows_of_layer = rows_of_layer * kernel_emitter::sizes(cache)[i];
   const auto start = [&](const position& where) {
-    const Value stored = e.code.load(e.pointer(places), one ? e.code.constant(0) : where[0].base, places.type, 1);
-    const Value place = convert_element(e.code, stored, places.type, e.code.index_element());
-    return e.min(e.code.max(place, 0), last);
+    const Value place = loaded(places, one ? e.code.constant(0) : where[0].base, last);
+    if (!layer) return place;
+    const dim layers = kernel_emitter::sizes(cache)[0] / kernel_emitter::sizes(rows)[0];
+    return e.code.add(place, e.mul(loaded(*layer, e.code.constant(0), layers - 1), rows_of_layer));
   };
   Store(e, {rows, to, map_root::window{axis, start, !one}}, "rows");
 }

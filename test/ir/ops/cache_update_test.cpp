@@ -34,6 +34,19 @@ TEST(cache_update, keeps_positions_inside) {
   EXPECT_EQ(updated(numbers({1, 3}, 0), numbers({1, 2}, 100), {-1}, 1), (std::vector<double>{100, 101, 2}));
 }
 
+TEST(cache_update, writes_the_rows_of_one_layer) {
+  const auto updated = [](std::int64_t layer) {
+    return cache_update{1}
+        .evaluate(std::vector{numbers({4, 2}, 0), numbers({2, 1}, 100), literal::from_int64({1}),
+                              literal::from_int64({layer})})[0]
+        .to_doubles();
+  };
+  EXPECT_EQ(updated(0), (std::vector<double>{0, 100, 2, 101, 4, 5, 6, 7}));
+  EXPECT_EQ(updated(1), (std::vector<double>{0, 1, 2, 3, 4, 100, 6, 101}));
+  EXPECT_EQ(updated(9), updated(1));
+  EXPECT_EQ(updated(-9), updated(0));
+}
+
 TEST(cache_update, refuses_what_does_not_fit) {
   const dim batch = dim::symbol("batch"), room = dim::symbol("room"), count = dim::symbol("count");
   const shape cache{f32, {batch, 4, room, 8}}, rows{f32, {batch, 4, count, 8}}, one{i64, {1}};
@@ -48,6 +61,13 @@ TEST(cache_update, refuses_what_does_not_fit) {
   EXPECT_THROW(infer({cache, rows, {i64, {2}}}), error);
   EXPECT_THROW(infer({cache, rows}), error);
   EXPECT_THROW(infer({{f32, {1, 3}}, {f32, {1, 4}}, one}, 1), error);
+  const shape layers{f32, {6, 3}};
+  EXPECT_EQ(infer({layers, {f32, {2, 1}}, one, one}, 1)[0], layers);
+  EXPECT_EQ(infer({layers, {f32, {2, 1}}, {i64, {2}}, one}, 1)[0], layers);
+  EXPECT_THROW(infer({layers, {f32, {2, 1}}, one}, 1), error);
+  EXPECT_THROW(infer({layers, {f32, {4, 1}}, one, one}, 1), error);
+  EXPECT_THROW(infer({layers, {f32, {2, 1}}, one, {i64, {2}}}, 1), error);
+  EXPECT_THROW(infer({layers, {f32, {2, 1}}, one, {f32, {1}}}, 1), error);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ std::vector<sample> anchor_samples() {
       {cumulative_sum{0, true, true}, {f({5, 3})}},
       {cache_update{2}, {f({2, 3, 6, 4}), f({2, 3, 2, 4}), i({2})}},
       {cache_update{1}, {{f16, {2, 5, 3}}, {f16, {2, 1, 3}}, {i32, {1}}}},
+      {cache_update{2}, {f({6, 3, 5, 4}), f({2, 3, 1, 4}), i({1}), i({1})}},
+      {cache_update{1}, {{f16, {4, 5, 3}}, {f16, {2, 2, 3}}, {i32, {2}}, {i32, {1}}}},
       {segment_sum{2}, {f({5, 3}), i({5})}},
       {segment_sum{4}, {{f16, {7}}, {i32, {7}}}},
       {top_k{3, 1, false}, {f({2, 7})}},

@@ -1,0 +1,24 @@
+// The caches of all layers in one tensor, as modules with static caches have them: each layer takes its cache from the
+// tensor, scatters a row into it, and the results are stacked again, which copies everything twice. This makes the
+// layers update the tensor one after another (ir/ops/cache_update.hpp), so that it is copied once, or not at all where
+// a run may change it in place. Comes before scattered_rows (simplify_movement).
+#pragma once
+
+#include <cstddef>
+
+#include "ir/module.hpp"
+
+namespace kiln {
+
+class rewrite_log;
+
+struct chain_cache_updates {
+  rewrite_log* log = nullptr;
+  // Of the cache of a layer. Copying less takes less time than a launch of its own for the layer's row.
+  std::size_t least_bytes = 512 << 10;
+
+  std::string_view name() const { return "chain_cache_updates"; }
+  bool apply(module& m) const;
+};
+
+}  // namespace kiln
