@@ -82,6 +82,8 @@ void check(const native_kernel& kernel, Require&& require) {
       require(a.kind != buffer_kind::scratch || a.index < kernel.scratch.size(),
               "an argument names scratch that does not exist");
     }
+    for (std::uint32_t early : l.early_arguments)
+      require(early < l.arguments.size(), "a launch reads an argument early that does not exist");
     std::vector<bool> mapped(l.arguments.size());
     for (const tensor_map& map : l.tensor_maps) {
       check(map, l, require);
@@ -163,13 +165,16 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
                                                      &m.strides, &m.box, m.swizzle_bytes, m.l2_promotion_bytes));
       maps = builder.CreateVector(each);
     }
+    // Null if there are none.
+    flatbuffers::Offset<flatbuffers::Vector<std::uint32_t>> early;
+    if (!l.early_arguments.empty()) early = builder.CreateVector(l.early_arguments);
     const schema::Copied copies = l.copies ? schema::Copied(l.copies->input, l.copies->output) : schema::Copied();
     const launch_statistics& n = l.statistics;
     schema::Statistics statistics(n.registers, n.accumulation_registers, n.scalar_registers, n.spills, n.private_bytes,
                                   n.static_lds_bytes, n.matrix_instructions);
     launches.push_back(schema::CreateLaunch(builder, symbol, l.grid, l.grid_y, l.grid_z, l.block, l.lds_bytes, list,
                                             l.prepare, maps, n == launch_statistics{} ? nullptr : &statistics, l.waits,
-                                            open_grid, l.copies ? &copies : nullptr));
+                                            open_grid, l.copies ? &copies : nullptr, early));
   }
   std::vector<flatbuffers::Offset<schema::Scratch>> scratch;
   for (const scratch_buffer& s : kernel.scratch)
@@ -236,6 +241,8 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       if (l->arguments())
         for (const schema::Argument* a : *l->arguments())
           out.arguments.push_back({static_cast<buffer_kind>(a->kind()), a->index()});
+      require(!l->early_arguments() || l->early_arguments()->size() <= max_arguments, "too many early arguments");
+      if (l->early_arguments()) out.early_arguments.assign(l->early_arguments()->begin(), l->early_arguments()->end());
       if (l->tensor_maps())
         for (const schema::TensorMap* m : *l->tensor_maps())
           out.tensor_maps.push_back({m->argument(), static_cast<element_type>(m->type()), sizes(m->dims()),

@@ -75,9 +75,12 @@ struct launch {
   bool prepare = false;
   std::vector<tensor_map> tensor_maps = {};  // nvidia; at most one per argument
   launch_statistics statistics = {};
-  // nvidia: programmatic dependent launch. The kernel executes griddepcontrol.wait before it touches memory, so a graph
-  // may start it before the preceding grids have finished.
+  // nvidia: programmatic dependent launch. The kernel executes griddepcontrol.wait before it touches memory other than
+  // that of early_arguments, so a graph may start it before the preceding grids have finished.
   bool waits = false;
+  // Indices of arguments that the kernel reads before it executes griddepcontrol.wait (weights). A graph may start it
+  // early only if nothing in the run writes to their buffers.
+  std::vector<std::uint32_t> early_arguments = {};
   // For open kernels; replaces `grid`.
   std::optional<dim> open_grid = {};
   // The launch copies an input to an output, and the launches after it change parts of this output. If both share their

@@ -241,7 +241,7 @@ def run(o):
     peers = {}
     if not o.no_torch:
         for case in cases:
-            context = 1024 if sum(case[1:]) <= 1024 else 4096
+            context = next(c for c in (1024, 4096, 8192, 32768) if sum(case[1:]) <= c)
             for way in ("mask", "rows") if case[1] == 1 else ("causal",):
                 arguments = [sys.executable, os.path.abspath(__file__), "torch", *map(str, case), str(context), way]
                 peers.setdefault(case, {})[way] = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -256,7 +256,7 @@ def run(o):
 
     def compiled(name, path, *more):
         begin = time.perf_counter()
-        kiln("compile", path, "-o", f"{work}/{name}.kiln", "--quiet", *more)
+        kiln("compile", path, "-o", f"{work}/{name}.kiln", "--quiet", *o.compile.split(), *more)
         print(f"{name}: compiled in {time.perf_counter() - begin:.1f} s", flush=True)
         return f"{work}/{name}.kiln"
 
@@ -347,6 +347,7 @@ def main():
     way.add_argument("--no-torch", action="store_true")
     way.add_argument("--per-kernel", action="store_true")
     way.add_argument("--perf", default="", help="more options of kiln perf")
+    way.add_argument("--compile", default="", help="more options of kiln compile, such as --compile=--int4-weights")
     way.add_argument("--limit", type=float, default=120, help="seconds for one command")
     o = arguments.parse_args()
     if o.way == "export":

@@ -5,6 +5,7 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
+#include "mlir_bridge/targets/dependent_launch_text.hpp"
 
 namespace kiln::gpu {
 
@@ -47,6 +48,18 @@ void workgroup::begin(const std::string& name, const dim& groups, std::array<std
   shared_ = code_.make<mlir::LLVM::GlobalOp>(bytes, /*isConstant=*/false, mlir::LLVM::Linkage::External,
                                              next.symbol + "_lds", mlir::Attribute(), /*alignment=*/1024, lds_space);
 }
+
+void workgroup::control_launch(std::string_view text) {
+  if (!e_.target.gpu.dependent_launch) return;
+  auto dialect = mlir::LLVM::AsmDialectAttr::get(code_.builder.getContext(), mlir::LLVM::AsmDialect::AD_ATT);
+  code_.make<mlir::LLVM::InlineAsmOp>(mlir::Type(), mlir::ValueRange(), llvm::StringRef(text.data(), text.size()),
+                                      "~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                      mlir::LLVM::tailcallkind::TailCallKind::None, dialect, mlir::ArrayAttr());
+}
+
+void workgroup::admit_successors() { control_launch(admit_dependents); }
+
+void workgroup::await_predecessors() { control_launch(wait_for_predecessors); }
 
 void workgroup::close() {
   if (most_ > e_.target.gpu.lds_bytes)

@@ -49,6 +49,15 @@ class workgroup {
   // Frees everything beyond the first `bytes` for new allocations. The caller must put a barrier in between.
   void release_lds(std::int64_t bytes) { used_ = bytes; }
 
+  // Dependent launch (back_ends/nvidia/dependent_launch.hpp); neither emits anything on targets without it.
+  // Lets the next kernel of a graph be placed once all workgroups of this one are here or have ended. For kernels whose
+  // successors have few workgroups or one for each compute unit: others would crowd on the compute units that are free
+  // early. To be called when memory is no longer read, because what the successors read early would be in the way.
+  void admit_successors();
+  // Waits for the predecessors here and not at the start of the kernel. Before it, only launch::early_arguments may be
+  // read; every thread that accesses other memory must have waited, or be told by one that has.
+  void await_predecessors();
+
   // Barrier for all threads. Afterwards all of them see earlier writes to shared memory. Does not wait for accesses to
   // global memory.
   void barrier();
@@ -74,6 +83,7 @@ class workgroup {
   Value load_raw(Value region, Value index, mlir::Type type);
 
  private:
+  void control_launch(std::string_view text);
   void begin(const std::string& name, const dim& groups, std::array<std::int64_t, 2> grid_yz, bool prepare);
   Value exchange(Value bits, std::int64_t mask);  // 32 bits
   Value lds_slot(Value region, Value index, mlir::Type type);

@@ -260,6 +260,21 @@ TEST_F(plans, prepared_buffers_are_shared_by_kernels_that_pack_alike) {
   EXPECT_EQ(e.plan().report.prepared_made, 4u);
 }
 
+TEST_F(plans, launches_begin_early_if_what_they_read_early_is_constant) {
+  launch early = make_launch("add", n, {in(0), in(1), out(0)});
+  early.early_arguments = {1};
+  const auto add_early = [&](value a, value b) {
+    return call(p, m, "add", make_kernel({early}), {a, b}, {vector_type});
+  };
+  value x = m.add_parameter("x", vector_type), c = m.add_constant(vector_literal(ramp(5.0f)));
+  m.set_outputs({add_early(add_early(x, c), x)}, {"y"});
+  executable e = load(p, device);
+  const auto& steps = e.plan().blocks[0].steps;
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_TRUE(std::get<launch_step>(steps[0].what).waits);
+  EXPECT_FALSE(std::get<launch_step>(steps[1].what).waits);
+}
+
 TEST_F(plans, prepare_launches_over_inputs_run_every_time) {
   value x = m.add_parameter("x", vector_type);
   value w = m.add_parameter("w", vector_type);

@@ -1,13 +1,13 @@
 #include "mlir_bridge/gpu/contraction/narrow.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <set>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
+#include "mlir_bridge/gpu/contraction/loads_first.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
+#include "mlir_bridge/gpu/contraction/narrow_product_shape.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/matrix_product.hpp"
 
@@ -15,123 +15,11 @@ namespace kiln::gpu {
 
 namespace {
 
-constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4, most_unroll = 4, most_together = 4;
-// Upper bound on the loads of packed weights that a thread issues before it unpacks the first one.
-constexpr std::int64_t most_packed_loads = 8;
-
-// The work of a workgroup: all rows, `tiles` tiles of columns, and waves that take turns along k.
-struct narrow_shape {
-  // Null for the vector unit.
-  const matrix_instruction* unit = nullptr;
-  // Number of rows that are computed, at least that of the problem.
-  std::int64_t rows = 1;
-  std::int64_t columns_of_tile = 8, tiles = 1, waves = 8, unroll = 1;
-  // Chunks that a wave reads from each row at a time.
-  std::int64_t chunks = 4;
-  // Chunks of B that one load provides; more than 1 if weights have fewer bits than the factor.
-  std::int64_t together = 1;
-  // Steps that are copied to shared memory in advance (cp.async); 0 means loads into registers.
-  std::int64_t stages = 0;
-  // Parts of the instruction's rows that the problem has. The others are zeros that nobody loads.
-  std::int64_t row_parts = 1;
-  std::int64_t columns() const { return columns_of_tile * tiles; }
-  std::int64_t pitch() const { return columns() + 4; }
-};
-
-std::int64_t floor_power(std::int64_t n) {
-  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
-}
-
-std::int64_t columns_of(const contraction_problem& problem) { return (problem.n * problem.batch).value(); }
-
-narrow_shape choose_shape(const kernel_emitter& e, const kernel_configuration& configuration,
-                          const contraction_problem& problem, bool plain) {
-  const gpu_row& row = e.target.gpu;
-  const product_types types = problem.types();
-  narrow_shape shape;
-  for (const matrix_instruction* unit : find_matrix_instructions(row.matrix, types.factor, false))
-    if (unit->m == 16 && !shape.unit) shape.unit = unit;
-  // A matrix instruction is mostly wasted on a single row, but the kernel is waiting for the weights anyway.
-  if (shape.unit) {
-    shape.rows = shape.unit->m;
-    shape.row_parts = shape.unit->a.parts;
-    // For a single row this was measured to be no faster.
-    if (shape.unit->a.part_rows > 0 && problem.m.value() > 1)
-      shape.row_parts = std::min(shape.row_parts, ceil_div(problem.m.value(), shape.unit->a.part_rows));
-    shape.columns_of_tile = shape.unit->n;
-    shape.chunks = shape.unit->b.chunks;
-  } else {
-    shape.rows = problem.m.value();
-    shape.columns_of_tile = row.wave / shape.chunks;
-  }
-  // The vector unit needs as many chunks of every row of A in registers.
-  shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
-                                            shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
-  const std::int64_t groups =
-      ceil_div(problem.k.value(), shape.chunks * shape.together * elements_of_chunk(types.factor));
-  // Use as many threads as a workgroup may have, each with little work. On an H200 this is within 2 % of the best for 1
-  // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
-  // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
-  // column takes 12.5 or 16.3 us and two columns take 12.5 us.
-  const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
-                                 ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
-                                 : 1;
-  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
-  const std::int64_t ahead =
-      plain && share >= 4 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
-  // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
-  // reads at a time. If there is one for each unit only, it has all threads.
-  const bool packed = shape.together > 1;
-  const std::int64_t columns =
-      packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
-      : ahead ? 4
-              : std::min<std::int64_t>(share, 2);
-  shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
-  const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
-                        ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;
-  shape.waves = choose(configuration, "narrow_waves",
-                       std::min<std::int64_t>((packed && !one_each ? 256 : 512) / row.wave, floor_power(groups)));
-  // Every wave stores its sums to shared memory.
-  const std::int64_t most_waves =
-      std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
-  shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
-  shape.unroll = std::clamp<std::int64_t>(
-      groups / shape.waves, 1,
-      packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
-  if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
-    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.row_parts;
-    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
-      shape.stages = stages, shape.unroll = 1;
-  }
-  return shape;
-}
-
-// In the code that was emitted at the end of the block after `before`, moves loads and the computation of their
-// addresses in front of everything else.
-void loads_first(mlir::Block& block, mlir::Operation* before) {
-  std::vector<mlir::Operation*> emitted;
-  for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at)
-    emitted.push_back(&*at);
-  std::set<mlir::Operation*> early;
-  for (auto op = emitted.rbegin(); op != emitted.rend(); ++op) {
-    if ((*op)->getNumRegions()) return;
-    if (!mlir::isa<mlir::LLVM::LoadOp>(**op) && !early.contains(*op)) continue;
-    early.insert(*op);
-    for (Value input : (*op)->getOperands())
-      if (mlir::Operation* maker = input.getDefiningOp()) early.insert(maker);
-  }
-  mlir::Operation* last = before;
-  for (mlir::Operation* op : emitted) {
-    if (!early.contains(op)) continue;
-    if (last) op->moveAfter(last);
-    else if (op != &block.front()) op->moveBefore(&block.front());
-    last = op;
-  }
-}
+constexpr std::int64_t most_rows = 16, most_rows_on_vectors = 4;
 
 class narrow_kernel {
  public:
-  narrow_kernel(kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape)
+  narrow_kernel(kernel_emitter& e, const contraction_problem& problem, const narrow_product_shape& shape)
       : e_(e),
         code_(e.code),
         problem_(problem),
@@ -151,6 +39,7 @@ class narrow_kernel {
     else chunks_.emplace(e_, types_);
     const std::int64_t steps = ceil_div(problem_.k.value(), step_);
     values sums = shape_.stages ? run_copies(steps) : run_loads(steps);
+    if (begins_early()) group_.admit_successors();
     if (shape_.stages) group_.barrier();
     write(finished(std::move(sums)));
     group_.close();
@@ -269,25 +158,48 @@ class narrow_kernel {
 
   // All loads are issued before the first multiplication. Packed weights take four times as many registers once
   // unpacked, so their loads are all issued before the first unpacking. A is loaded when it is needed, because it is in
-  // a near cache.
+  // a near cache. The first loads of B do not wait for preceding kernels (launch::early_arguments).
   values run_loads(std::int64_t steps) {
-    return code_.loop(0, steps, 1, zeros(), [&](Value step, std::span<const Value> so_far) {
-      evaluator ev(e_);
-      std::vector<std::vector<values>> chunks(static_cast<std::size_t>(shape_.unroll));
-      const bool packed = shape_.together > 1;
-      mlir::Block* block = code_.builder.getInsertionBlock();
-      mlir::Operation* before = block->empty() ? nullptr : &block->back();
-      for (std::int64_t u = 0; u < shape_.unroll; ++u)
-        gather(ev, packed ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
-      if (packed) loads_first(*block, before);
-      else schedule_barrier(code_, e_.target.family, passing::arithmetic);
-      values sums(so_far.begin(), so_far.end());
-      for (std::int64_t u = 0; u < shape_.unroll; ++u) {
-        if (packed) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
-        for (const values& of_turn : chunks[static_cast<std::size_t>(u)]) multiply(of_turn, sums);
-      }
-      return sums;
+    values sums = zeros();
+    if (begins_early()) sums = run_step(code_.constant(0), std::move(sums), true);
+    const std::int64_t done = begins_early() ? 1 : 0;
+    if (done == steps) return sums;
+    return code_.loop(done, steps, 1, std::move(sums), [&](Value step, std::span<const Value> so_far) {
+      return run_step(step, values(so_far.begin(), so_far.end()), false);
     });
+  }
+
+  // Small weights are in a near cache and need no time of others.
+  bool begins_early() const {
+    constexpr std::int64_t least_bytes = 1 << 20;
+    return e_.target.gpu.dependent_launch && problem_.batch == dim(1) &&
+           problem_.n.value() * problem_.k.value() * storage_bits(types_.factor) / 8 >= least_bytes;
+  }
+
+  // Waits for preceding kernels. What was read before are the arguments from number `first` on.
+  void wait_early(std::size_t first) {
+    for (std::size_t i = first; i < e_.arguments().size(); ++i)
+      e_.current().early_arguments.push_back(static_cast<std::uint32_t>(i));
+    group_.await_predecessors();
+  }
+
+  values run_step(Value step, values sums, bool early) {
+    evaluator ev(e_);
+    std::vector<std::vector<values>> chunks(static_cast<std::size_t>(shape_.unroll));
+    const bool packed = shape_.together > 1;
+    mlir::Block* block = code_.builder.getInsertionBlock();
+    mlir::Operation* before = block->empty() ? nullptr : &block->back();
+    const std::size_t arguments = e_.arguments().size();
+    for (std::int64_t u = 0; u < shape_.unroll; ++u)
+      gather(ev, packed || early ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
+    if (packed) loads_first(*block, before);
+    else schedule_barrier(code_, e_.target.family, passing::arithmetic);
+    if (early) wait_early(arguments);
+    for (std::int64_t u = 0; u < shape_.unroll; ++u) {
+      if (packed || early) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+      for (const values& of_turn : chunks[static_cast<std::size_t>(u)]) multiply(of_turn, sums);
+    }
+    return sums;
   }
 
   // Every lane copies the chunks that it reads into its own part of a ring buffer of stages. So it waits only for its
@@ -300,11 +212,13 @@ class narrow_kernel {
         code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
     group_.release_lds(0);
     mlir::Type i32 = code_.builder.getI32Type();
-    auto copy = [&](Value step, Value stage) {
+    // Copies the chunks of B (the first ones) or those of A.
+    auto copy = [&](Value step, Value stage, bool of_b) {
       evaluator ev(e_);
       Value to = byte_address(code_, own, code_.mul(stage, stage_step));
-      std::int64_t i = 0;
-      for (const wanted_chunk& w : wanted(step, 0)) {
+      const std::vector<wanted_chunk> chunks = of_b ? wanted_of_b(step, 0) : wanted_of_a(step, 0);
+      std::int64_t i = of_b ? 0 : count - std::ssize(chunks);
+      for (const wanted_chunk& w : chunks) {
         auto source = place_of_chunk(e_, ev, *w.from, types_.factor, w.request);
         Value bytes = source->inside
                           ? code_.select(source->inside, code_.integer(i32, chunk_bytes), code_.integer(i32, 0))
@@ -314,8 +228,12 @@ class narrow_kernel {
       }
     };
     const std::int64_t ahead = shape_.stages - 1;
+    // The first chunks of B belong to the first group, too, because they do not wait for preceding kernels.
+    const std::size_t arguments = e_.arguments().size();
+    for (std::int64_t i = 0; i < std::min(ahead, steps); ++i) copy(code_.constant(i), code_.constant(i), true);
+    if (begins_early()) wait_early(arguments);
     for (std::int64_t i = 0; i < ahead; ++i) {
-      if (i < steps) copy(code_.constant(i), code_.constant(i));
+      if (i < steps) copy(code_.constant(i), code_.constant(i), false);
       call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
     }
     values carried = zeros();
@@ -330,7 +248,7 @@ class narrow_kernel {
       for (std::int64_t i = 0; i < count; ++i)
         chunks.push_back(load_chunk(code_, byte_address(code_, from, i * chunk_step)));
       Value next = code_.add(step, ahead);
-      code_.when(code_.less(next, last), [&] { copy(next, write); });
+      code_.when(code_.less(next, last), [&] { copy(next, write, true), copy(next, write, false); });
       call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
       values sums(now.begin(), now.end() - 1);
       multiply(chunks, sums);
@@ -426,7 +344,7 @@ class narrow_kernel {
   kernel_emitter& e_;
   code_builder& code_;
   const contraction_problem& problem_;
-  narrow_shape shape_;
+  narrow_product_shape shape_;
   product_types types_;
   std::int64_t row_columns_;
   workgroup group_;
@@ -454,7 +372,7 @@ bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
 
 // Estimates the cycles until the last workgroup has finished: the time to read B once at the memory bandwidth, or the
 // latencies of a workgroup's steps, whichever is longer.
-double cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_shape& shape) {
+double cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_product_shape& shape) {
   constexpr double memory_rate = 24, round_trip = 900, ends = 2500,
                    of_wave = 60;  // bytes a cycle of one compute unit; cycles
   const gpu_row& row = e.target.gpu;
@@ -478,7 +396,7 @@ double cost(const kernel_emitter& e, const contraction_problem& problem, const n
 
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
   if (!is_narrow(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;
-  narrow_kernel(e, problem, choose_shape(e, e.configuration, problem, can_be_copied(e, problem))).emit();
+  narrow_kernel(e, problem, choose_product_shape(e, e.configuration, problem, can_be_copied(e, problem))).emit();
   return true;
 }
 
@@ -489,7 +407,7 @@ std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem
   if (copied) choices.push_back({"narrow_stages", {0, 3, 4, 6}});
   std::vector<candidate> result;
   for (const kernel_configuration& configuration : combinations(choices)) {
-    const narrow_shape shape = choose_shape(e, configuration, problem, copied);
+    const narrow_product_shape shape = choose_product_shape(e, configuration, problem, copied);
     if (shape.waves != configuration.at("narrow_waves") || shape.stages != choose(configuration, "narrow_stages", 0))
       continue;
     result.push_back({configuration, cost(e, problem, shape)});

@@ -1,6 +1,9 @@
 #include "mlir_bridge/gpu/wgmma/wgmma_kernel.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
 
 #include "mlir_bridge/gpu/split_f32.hpp"
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
@@ -40,6 +43,8 @@ class wgmma_writer {
     tiles_n_ = ceil_div(problem.n, tile.n * tile.cluster_n);
     tiles_ = tiles_m_ * tiles_n_ * problem.batch;
     clusters_ = std::min(tiles_, resident_clusters(tile, e.target));
+    // Kernels of few rows wait for weights, so these are read before the predecessors have ended.
+    early_ = tile.pairs;
   }
 
   void write() {
@@ -52,6 +57,7 @@ class wgmma_writer {
                          : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.a_rows() / t_.cluster_n : k_elements_));
     b_map_ = e_.tensor_map_address(p_.b.memory,
                                    make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
+    if (early_) e_.current().early_arguments = {e_.current().tensor_maps.back().argument};
     stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
@@ -84,10 +90,11 @@ class wgmma_writer {
     code_.branch(
         code_.equal(warpgroup, hopper_.number(t_.consumers)),
         [&] {
-          produce();
+          produce(group);
           return values();
         },
         [&] {
+          if (early_) group.await_predecessors();
           consume(warpgroup, warp_bytes);
           return values();
         });
@@ -101,7 +108,8 @@ class wgmma_writer {
 
   void set_launch_attributes() {
     auto text = [&](std::string_view s) { return code_.builder.getStringAttr(llvm::StringRef(s.data(), s.size())); };
-    llvm::SmallVector<mlir::Attribute> attributes{code_.builder.getArrayAttr({text("nvvm.minctasm"), text("1")})};
+    llvm::SmallVector<mlir::Attribute> attributes{
+        code_.builder.getArrayAttr({text("nvvm.minctasm"), text(early_ ? "2" : "1")})};
     if (t_.cluster() > 1)
       attributes.push_back(
           code_.builder.getArrayAttr({text("nvvm.cluster_dim"), text(std::to_string(t_.cluster()) + ",1,1")}));
@@ -154,8 +162,8 @@ class wgmma_writer {
     return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried),
                       [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
-  values each_block(values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first_block_), code_.to_index(end_block_), 1, std::move(carried),
+  values each_block(Value first, values carried, const code_builder::loop_body& body) {
+    return code_.loop(code_.to_index(first), code_.to_index(end_block_), 1, std::move(carried),
                       [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
   }
 
@@ -173,39 +181,74 @@ class wgmma_writer {
   Value stage_address(Value stage) { return code_.add(stages_, code_.mul(stage, t_.stage_bytes())); }
 
   // --- the producer: the warpgroup that copies
-  void produce() {
+  void produce(workgroup& group) {
     if (limits_registers()) hopper_.set_register_limit(producer_registers, false);
     code_.when(code_.equal(thread_, hopper_.number(t_.consumers * group_threads)), [&] {
       hopper_.prefetch_map(a_map_);
       hopper_.prefetch_map(b_map_);
       // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
-      each_tile({hopper_.number(0), hopper_.number(1)}, [&](Value tile, std::span<const Value> outer) {
+      cursor at{hopper_.number(0), hopper_.number(1)};
+      Value begun = first_block_;
+      if (early_) std::tie(begun, at) = copy_ahead(group);
+      each_tile({at.stage, at.parity}, [&](Value tile, std::span<const Value> outer) {
         tile_place place = place_of(tile);
-        return each_block({outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
-          cursor at{carried[0], carried[1]};
-          hopper_.wait(empty(at.stage), at.parity);
-          hopper_.arrive_expecting(full(at.stage), copied_bytes());
-          Value memory = stage_address(at.stage), k = code_.mul(block, k_elements_);
-          if (p_.image) {
-            copy_image(memory, place, block, full(at.stage));
-            k = first_weight(block);
-          }
-          std::int64_t column_mask = 0;
-          for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
-          for (std::int64_t part = 0; part < t_.parts && !p_.image; ++part)
-            copy(p_.a, a_map_, part_of_a(memory, part), place.row, k, matrix(p_.a, place.batch, part), full(at.stage),
-                 t_.a_rows(), t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
-                 code_.mul(rank_m_, t_.cluster_n));
-          for (std::int64_t part = 0; part < t_.parts; ++part)
-            copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part),
-                 full(at.stage), t_.n, t_.cluster_m, rank_m_, column_mask, rank_n_);
-          cursor after = next(at);
+        Value first = early_ ? code_.select(code_.equal(tile, first_tile_), begun, first_block_) : first_block_;
+        return each_block(first, {outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
+          cursor now{carried[0], carried[1]};
+          hopper_.wait(empty(now.stage), now.parity);
+          hopper_.arrive_expecting(full(now.stage), copied_bytes());
+          copy_rows(place, block, now.stage);
+          copy_columns(place, block, now.stage);
+          cursor after = next(now);
           return values{after.stage, after.parity};
         });
       });
+      // Not before: what successors read early would delay our own copies.
+      if (early_) group.admit_successors();
     });
     // Matches the cluster barrier of the consumers in add_splits.
     if (t_.splits > 1) hopper_.synchronize_cluster();
+  }
+
+  // Fills the stages for the first blocks of the first tile: with columns of B, and, once the predecessors have ended,
+  // with rows of A. Returns the first block that is left, and the stage for it.
+  std::pair<Value, cursor> copy_ahead(workgroup& group) {
+    const tile_place place = place_of(first_tile_);
+    const Value stages = hopper_.number(t_.stages), count = code_.min(code_.sub(end_block_, first_block_), stages);
+    const auto each = [&](const std::function<void(Value block, Value stage)>& body) {
+      code_.loop(code_.constant(0), code_.to_index(count), 1, [&](Value i) {
+        const Value stage = hopper_.narrow(i);
+        body(code_.add(first_block_, stage), stage);
+      });
+    };
+    each([&](Value block, Value stage) {
+      hopper_.arrive_expecting(full(stage), copied_bytes());
+      copy_columns(place, block, stage);
+    });
+    group.await_predecessors();
+    each([&](Value block, Value stage) { copy_rows(place, block, stage); });
+    const Value wraps = code_.equal(count, stages), zero = hopper_.number(0);
+    return {code_.add(first_block_, count),
+            {code_.select(wraps, zero, count), code_.select(wraps, zero, hopper_.number(1))}};
+  }
+
+  // Copies the tile's rows of A.
+  void copy_rows(const tile_place& place, Value block, Value stage) {
+    Value memory = stage_address(stage), k = code_.mul(block, k_elements_);
+    if (p_.image) return copy_image(memory, place, block, full(stage));
+    for (std::int64_t part = 0; part < t_.parts; ++part)
+      copy(p_.a, a_map_, part_of_a(memory, part), place.row, k, matrix(p_.a, place.batch, part), full(stage),
+           t_.a_rows(), t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
+           code_.mul(rank_m_, t_.cluster_n));
+  }
+  // Copies the tile's columns of B.
+  void copy_columns(const tile_place& place, Value block, Value stage) {
+    Value memory = stage_address(stage), k = p_.image ? first_weight(block) : code_.mul(block, k_elements_);
+    std::int64_t column_mask = 0;
+    for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
+    for (std::int64_t part = 0; part < t_.parts; ++part)
+      copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part), full(stage), t_.n,
+           t_.cluster_m, rank_m_, column_mask, rank_n_);
   }
 
   // --- images: a block is a position of the window and 64 of the channels
@@ -264,7 +307,7 @@ class wgmma_writer {
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
       for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(t_.parts > 1 ? code_.number(v.getType(), 0) : v);
-      carried = each_block(carried, [&](Value block, std::span<const Value> now) {
+      carried = each_block(first_block_, carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
         if (t_.parts > 1) return add_parts(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
@@ -379,6 +422,7 @@ class wgmma_writer {
   const wgmma_tile& t_;
   hopper_code hopper_;
   wgmma_shape shape_;
+  bool early_ = false;
   std::int64_t k_elements_, channel_blocks_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
   Value a_map_, b_map_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
   Value thread_, rank_, rank_m_, rank_n_, first_tile_, first_block_, end_block_;

@@ -19,11 +19,13 @@ constexpr std::int64_t barrier_bytes = 256;
 // Registers of a consumer thread besides its sums.
 constexpr std::int64_t epilogue_registers = 40;
 constexpr std::int64_t most_stages = 8, most_few_stages = 16;
+// Shared memory that the driver keeps for itself in each workgroup.
+constexpr std::int64_t reserved_bytes = 1024;
 static_assert(most_few_stages * 16 <= barrier_bytes);
 constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
 // Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
 // fewer tiles, too few compute units ask for them.
-constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 24;
+constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40;
 // With up to this many rows, half of a tile or more is empty, which only pays for few 16-bit rows.
 constexpr std::int64_t too_few_rows = 32;
 
@@ -49,8 +51,12 @@ bool is_few(const wgmma_size& size) {
   return size.parts == 1 && size.element_bytes == 2 && size.m <= few_rows && size.image_tiles.empty();
 }
 
+// Everything but the stages.
+std::int64_t other_bytes(const wgmma_tile& tile, const wgmma_size& size) {
+  return barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
+}
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
-  return tile.stages * tile.stage_bytes() + barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
+  return tile.stages * tile.stage_bytes() + other_bytes(tile, size);
 }
 
 // Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 96 kernels of 8 to 32 rows on an H100, with a
@@ -108,9 +114,14 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
                    rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1;
   tile.few_rows = few ? rows : 0;
-  tile.stages = std::clamp<std::int64_t>(
-      (target.gpu.lds_bytes - barrier_bytes - tile.consumers * 4 * size.epilogue_bytes) / tile.stage_bytes(), 1,
-      is_few(size) ? most_few_stages : most_stages);
+  // Small weights are in a near cache and need no time of others.
+  constexpr std::int64_t least_early_bytes = 1 << 20;
+  tile.pairs = few && is_few(size) && size.batch == 1 && target.gpu.dependent_launch &&
+               size.n * size.k * size.element_bytes >= least_early_bytes &&
+               (tile.registers() + epilogue_registers) * 2 * tile.threads() <= target.gpu.register_file;
+  const std::int64_t room = tile.pairs ? (target.gpu.lds_bytes - reserved_bytes) / 2 : target.gpu.lds_bytes;
+  tile.stages = std::clamp<std::int64_t>((room - other_bytes(tile, size)) / tile.stage_bytes(), 1,
+                                         is_few(size) ? most_few_stages : most_stages);
 }
 
 }  // namespace

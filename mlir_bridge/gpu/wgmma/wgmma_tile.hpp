@@ -18,6 +18,9 @@ struct wgmma_tile {
   // Rows of A in shared memory, if the product has no more; 0: all of the tile. The instructions then multiply what
   // follows, too, and nobody reads those sums.
   std::int64_t few_rows = 0;
+  // Leaves room for a second workgroup on each compute unit, so that the next kernel's can read its weights while this
+  // one ends, as this one's did.
+  bool pairs = false;
   // Number of blocks of 128 bytes of k in shared memory.
   std::int64_t stages = 4;
   // Warpgroups that multiply. One more warpgroup copies.

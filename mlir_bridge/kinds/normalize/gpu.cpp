@@ -81,6 +81,14 @@ struct normalize_emitter {
   }
 };
 
+// The few rows of a step of a language model: the product that follows reads its weights meanwhile.
+bool leaves_time(kernel_emitter& e, const normalize& op, const row_team& team) {
+  constexpr std::int64_t most_groups = 64, least_elements = 1024;
+  const launch& l = e.current();
+  return !op.centered && !l.open_grid && l.grid * l.grid_y <= most_groups && team.inner() && team.in_registers() &&
+         team.space.count.value() >= least_elements;
+}
+
 }  // namespace
 
 std::vector<candidate> normalize_space(kernel_emitter& e) {
@@ -97,6 +105,10 @@ void emit_normalize(kernel_emitter& e) {
   if (!row_team(e, input, op.axes).in_registers()) e.materialize(input);
   normalize_emitter emitter{e, e.code, row_team(e, input, op.axes), input, compute_type(input.type().type), op};
   emitter.team.open("normalize");
+  if (leaves_time(e, op, emitter.team)) {
+    emitter.team.group().admit_successors();
+    emitter.team.group().await_predecessors();
+  }
   emitter.emit();
   emitter.team.close();
 }

@@ -42,6 +42,14 @@ TEST(native_kernel, kernels_without_new_fields_keep_their_bytes) {
   EXPECT_EQ(blake3(serialize(k)).hex(), "9bac5e52a0d2c068cb24f489b8cb9f1d1efcce40dcb36298f951f234f1585594");
 }
 
+TEST(native_kernel, arguments_that_are_read_early) {
+  native_kernel k = sample();
+  k.launches[1].early_arguments = {0};
+  EXPECT_EQ(deserialize_native_kernel(serialize(k)), k);
+  k.launches[1].early_arguments = {static_cast<std::uint32_t>(k.launches[1].arguments.size())};
+  EXPECT_THROW(serialize(k), error);
+}
+
 TEST(native_kernel, open_kernels_get_their_sizes_when_they_are_known) {
   const dim batch = dim::symbol("batch"), seq = dim::symbol("seq");
   native_kernel k;

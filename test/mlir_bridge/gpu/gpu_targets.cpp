@@ -73,6 +73,7 @@ void check_waits(const native_kernel& kernel, const target_row& target) {
     auto wait = code.find("griddepcontrol.wait;");
     EXPECT_EQ(wait != std::string_view::npos, target.gpu.dependent_launch) << l.symbol;
     if (!target.gpu.dependent_launch) continue;
+    if (!l.early_arguments.empty()) continue;  // weights, which the copy engine reads before the wait
     for (const char* access : {"ld.global", "st.global", "cp.async", "atom.", "red."})
       EXPECT_LT(wait, code.find(access)) << l.symbol << " " << access;
   }

@@ -143,9 +143,30 @@ TEST(wgmma, few_rows_take_no_memory_for_rows_that_there_are_not) {
   EXPECT_EQ(few.tensor_maps.at(0).box, (dims_of{64, 24}));
   EXPECT_EQ(few.tensor_maps.at(1).box, (dims_of{64, 64}));
   EXPECT_EQ(all.tensor_maps.at(0).box, (dims_of{64, 64}));
-  // 16 stages of 24 + 64 rows, and 13 of 64 + 64.
-  EXPECT_GE(few.lds_bytes, 16 * 88 * 128);
+  // 9 stages of 24 + 64 rows, beside which a second workgroup finds room, and 13 of 64 + 64.
+  EXPECT_GE(few.lds_bytes, 9 * 88 * 128);
+  EXPECT_LE(2 * few.lds_bytes, 226 * 1024);
   EXPECT_GE(all.lds_bytes, 13 * 128 * 128);
+}
+
+// Weights of few rows do not wait for preceding kernels, on either kind of matrix instruction.
+TEST(wgmma, few_rows_read_weights_before_they_wait) {
+  const auto made = [](std::int64_t rows, kernel_configuration configuration) {
+    return finalize_for(*dot_module({rows, 2048}, {2048, 4096}, {false, false, element_type::f16}, element_type::f16),
+                        "sm_90", configuration)
+        .kernel.launches.back();
+  };
+  const auto early = [](const launch& l) {
+    std::vector<launch_argument> found;
+    for (std::uint32_t i : l.early_arguments) found.push_back(l.arguments.at(i));
+    return found;
+  };
+  const std::vector<launch_argument> weights{{buffer_kind::input, 1}}, packed{{buffer_kind::scratch, 0}};
+  EXPECT_EQ(early(made(8, {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}})), weights);
+  EXPECT_EQ(early(made(1, {{"wgmma", 0}})), packed);
+  EXPECT_EQ(early(made(8, {{"wgmma", 0}})), packed);
+  EXPECT_TRUE(early(made(64, {{"wgmma", 1}, {"tile_m", 64}, {"tile_n", 64}})).empty());
+  EXPECT_TRUE(early(made(512, {})).empty());
 }
 
 TEST(wgmma, the_last_rows_are_copied_whole) {

@@ -19,6 +19,7 @@ namespace arith = mlir::arith;
 
 constexpr std::int64_t chunk = lane_layout::chunk;
 constexpr std::int64_t joined_lanes = narrow_shape::joined_lanes;
+constexpr std::int64_t most_early_rows = 64;
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 class narrow_attention {
@@ -75,6 +76,8 @@ class narrow_attention {
       return meet(first_key, values(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state)), keys,
                   ahead ? code.add(first_key, of_round) : Value());
     });
+    // What follows is then a product of few rows, one workgroup for a compute unit.
+    if (p.n.batch * p.n.queries <= most_early_rows) group.admit_successors();
     store(state);
     group.barrier();
     join_waves();

@@ -1,0 +1,86 @@
+#include "mlir_bridge/gpu/contraction/narrow_product_shape.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr std::int64_t most_unroll = 4, most_together = 4;
+// Upper bound on the loads of packed weights that a thread issues before it unpacks the first one.
+constexpr std::int64_t most_packed_loads = 8;
+
+std::int64_t floor_power(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
+}
+
+}  // namespace
+
+std::int64_t columns_of(const contraction_problem& problem) { return (problem.n * problem.batch).value(); }
+
+narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_configuration& configuration,
+                                          const contraction_problem& problem, bool plain) {
+  const gpu_row& row = e.target.gpu;
+  const product_types types = problem.types();
+  narrow_product_shape shape;
+  for (const matrix_instruction* unit : find_matrix_instructions(row.matrix, types.factor, false))
+    if (unit->m == 16 && !shape.unit) shape.unit = unit;
+  // A matrix instruction is mostly wasted on a single row, but the kernel is waiting for the weights anyway.
+  if (shape.unit) {
+    shape.rows = shape.unit->m;
+    shape.row_parts = shape.unit->a.parts;
+    // For a single row this was measured to be no faster.
+    if (shape.unit->a.part_rows > 0 && problem.m.value() > 1)
+      shape.row_parts = std::min(shape.row_parts, ceil_div(problem.m.value(), shape.unit->a.part_rows));
+    shape.columns_of_tile = shape.unit->n;
+    shape.chunks = shape.unit->b.chunks;
+  } else {
+    shape.rows = problem.m.value();
+    shape.columns_of_tile = row.wave / shape.chunks;
+  }
+  // The vector unit needs as many chunks of every row of A in registers.
+  shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
+                                            shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
+  const std::int64_t groups =
+      ceil_div(problem.k.value(), shape.chunks * shape.together * elements_of_chunk(types.factor));
+  // Use as many threads as a workgroup may have, each with little work. On an H200 this is within 2 % of the best for 1
+  // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
+  // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
+  // column takes 12.5 or 16.3 us and two columns take 12.5 us.
+  const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
+                                 ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
+                                 : 1;
+  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
+  const std::int64_t ahead =
+      plain && share >= 2 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
+  // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
+  // reads at a time. If there is one for each unit only, it has all threads.
+  const bool packed = shape.together > 1;
+  const std::int64_t columns =
+      packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
+      : ahead ? (share >= 4 ? 4 : 2)
+              : std::min<std::int64_t>(share, 2);
+  shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
+  const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
+                        ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;
+  shape.waves = choose(configuration, "narrow_waves",
+                       std::min<std::int64_t>((packed && !one_each ? 256 : 512) / row.wave, floor_power(groups)));
+  // Every wave stores its sums to shared memory.
+  const std::int64_t most_waves =
+      std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
+  shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
+  shape.unroll = std::clamp<std::int64_t>(
+      groups / shape.waves, 1,
+      packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
+  if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
+    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.row_parts;
+    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
+      shape.stages = stages, shape.unroll = 1;
+  }
+  return shape;
+}
+
+}  // namespace kiln::gpu
