@@ -63,21 +63,9 @@ std::vector<value> split(node& n) {
         parts.push_back(n.opset < 18 ? part : facts.min(part, facts.max(size - part * dim(i), 0)));
     }
   }
-  dim total = 0;
-  for (const dim& p : parts) {
-    if (p.is_static() && p.value() < 0) invalid("a part has the negative length " + p.str());
-    total = total + p;
-  }
   // The parts of a symbolic axis add up to it by construction, though the sum of their dims does not show it. Therefore
   // only given lengths are checked.
-  if (lengths) n.b.need_equal(total, size, "the parts add up to " + total.str() + ", the axis has " + size.str());
-  std::vector<value> results;
-  dim start = 0;
-  for (const dim& p : parts) {
-    results.push_back(p == dim(0) ? n.b.slice_axis(x, axis, 0, p) : n.b.slice_from(x, axis, start, p, 1));
-    start = start + p;
-  }
-  return results;
+  return lengths ? split_into(n, x, axis, parts) : parts_of(n.b, x, axis, parts);
 }
 
 std::vector<value> padded(node& n) {

@@ -4,6 +4,7 @@
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/slices.hpp"
 #include "aot/onnx/ops/stacked.hpp"
 #include "aot/onnx/ops/window.hpp"
 
@@ -84,53 +85,38 @@ std::vector<value> sequence_erase(node& n) {
   return {made(n, std::move(elements))};
 }
 
-// Returns the lengths of the parts of an axis. `split` holds one length per part, or one length for all parts (the last
-// may be shorter); the default is 1.
-std::vector<std::int64_t> part_lengths(node& n, std::int64_t total) {
-  std::vector<std::int64_t> lengths;
-  std::int64_t each = 1;
-  if (n.has(1)) {
-    auto given = n.numbers(1, "split");
-    if (n.rank(1) > 0) {
-      std::int64_t sum = 0;
-      for (std::int64_t length : given) {
-        if (length < 0 || length > total) invalid("a part has the length " + std::to_string(length));
-        sum += length;
-      }
-      if (sum != total) invalid("the parts of " + std::to_string(total) + " have " + std::to_string(sum) + " in all");
-      return given;
-    }
-    each = given.at(0);
-    if (each < 1) invalid("parts have the length " + std::to_string(each));
-  }
-  for (std::int64_t at = 0; at < total; at += each) lengths.push_back(std::min(each, total - at));
-  return lengths;
+// Returns the parts of length 1 of an axis of open size: they have one shape. The axis is kept or dropped.
+value single_parts(node& n, std::int64_t axis, bool keep) {
+  std::vector<std::int64_t> order{axis};
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(n.rank(0)); ++i)
+    if (i != axis) order.push_back(i);
+  value moved = n.b.permuted(n.in(0), order);
+  auto dims = moved.type().dims;
+  if (keep) dims.insert(dims.begin() + 1 + axis, 1);
+  return n.b.with_dims(moved, dims);
 }
 
+// `split` holds one length for each part, or one length for all parts, of which the last may be shorter; the default
+// is 1.
 std::vector<value> split_to_sequence(node& n) {
   builder& b = n.b;
   const std::int64_t axis = n.axis("axis", 0, n.rank(0));
   auto dims = n.dims(0);
-  if (const dim& length = dims.at(static_cast<std::size_t>(axis));
-      !length.is_static() && !n.has(1) && n.integer("keepdims", 1) == 0) {
-    std::vector<std::int64_t> order{axis};
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(dims.size()); ++i)
-      if (i != axis) order.push_back(i);
-    return {add_compound(n.owner.state(), b, {false, {}, b.permuted(n.in(0), order)})};
-  }
-  const std::int64_t total = static_dim(dims.at(static_cast<std::size_t>(axis)), "the split axis");
+  if (n.has(1) && n.rank(1) > 0) return {made(n, split_into(n, n.in(0), axis, n.known(1, "split")))};
+  const std::int64_t each = n.has(1) ? n.numbers(1, "split").at(0) : 1;
+  if (each < 1) invalid("parts have the length " + std::to_string(each));
   const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
+  if (each == 1 && !dims.at(static_cast<std::size_t>(axis)).is_static())
+    return {add_compound(n.owner.state(), b, {false, {}, single_parts(n, axis, keep)})};
+  const std::int64_t total = static_dim(dims.at(static_cast<std::size_t>(axis)), "the split axis");
+  constexpr std::int64_t most_parts = 1 << 16;
+  if (total / each >= most_parts) refuse(std::to_string(total / each) + " parts are too many");
+  std::vector<dim> lengths;
+  for (std::int64_t at = 0; at < total; at += each) lengths.emplace_back(std::min(each, total - at));
+  std::vector<value> parts = parts_of(b, n.in(0), axis, lengths);
   dims.erase(dims.begin() + axis);
-  constexpr std::size_t most_parts = 1 << 16;
-  const auto lengths = part_lengths(n, total);
-  if (lengths.size() > most_parts) refuse(std::to_string(lengths.size()) + " parts are too many");
-  std::vector<value> parts;
-  std::int64_t at = 0;
-  for (std::int64_t length : lengths) {
-    value part = b.slice_axis(n.in(0), axis, at, length);
-    parts.push_back(keep ? part : b.with_dims(part, dims));
-    at += length;
-  }
+  if (!keep)
+    for (value& part : parts) part = b.with_dims(part, dims);
   return {made(n, std::move(parts))};
 }
 
@@ -217,7 +203,7 @@ constexpr operator_row rows[] = {
     {"SequenceAt", sequence_at, 11, "", "", true},
     {"SequenceInsert", sequence_insert, 11, "position known at import", "", true},
     {"SequenceErase", sequence_erase, 11, "position known at import", "", true},
-    {"SplitToSequence", split_to_sequence, 11, "lengths known at import"},
+    {"SplitToSequence", split_to_sequence, 11, "lengths known at import; an axis of open size in parts of 1"},
     {"ConcatFromSequence", concat_from_sequence, 11, "", "", true},
     {"SequenceMap", sequence_map, 17, "", "", true},
     {"Optional", optional, 15, "", "", true},

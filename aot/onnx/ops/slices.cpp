@@ -153,4 +153,25 @@ std::vector<value> sliced(node& n) {
               : x};
 }
 
+std::vector<value> parts_of(builder& b, value x, std::int64_t axis, const std::vector<dim>& lengths) {
+  std::vector<value> parts;
+  dim start = 0;
+  for (const dim& length : lengths) {
+    parts.push_back(length == dim(0) ? b.slice_axis(x, axis, 0, length) : b.slice_from(x, axis, start, length, 1));
+    start = start + length;
+  }
+  return parts;
+}
+
+std::vector<value> split_into(node& n, value x, std::int64_t axis, const std::vector<dim>& lengths) {
+  const dim& size = x.type().dims.at(static_cast<std::size_t>(axis));
+  dim total = 0;
+  for (const dim& length : lengths) {
+    if (length.is_static() && length.value() < 0) invalid("a part has the negative length " + length.str());
+    total = total + length;
+  }
+  n.b.need_equal(total, size, "the parts add up to " + total.str() + ", the axis has " + size.str());
+  return parts_of(n.b, x, axis, lengths);
+}
+
 }  // namespace kiln::onnx_import

@@ -137,6 +137,49 @@ TEST(sequences, a_loop_walks_the_parts_of_an_open_axis) {
             (std::vector<double>{6, 15}));
 }
 
+TEST(sequences, parts_of_an_open_axis_may_keep_it) {
+  model_builder m;
+  m.input("x", float_type, {"2", "T"}).output("y").output("last").output("count");
+  m.integers("one", {}, {1}), m.integers("end", {}, {-1});
+  graph_builder::attribute(m.node("SplitToSequence", {"x", "one"}, {"parts"}), "axis", 1);
+  graph_builder::attribute(m.node("ConcatFromSequence", {"parts"}, {"y"}), "axis", 1);
+  m.node("SequenceAt", {"parts", "end"}, {"last"});
+  m.node("SequenceLength", {"parts"}, {"count"});
+  const program p = m.import();
+  EXPECT_EQ(p.main().outputs()[1].type().str(), "f32[2, 1]");
+  const literal x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto got = evaluate(p.bind({{"T", 3}}).main(), std::vector{x});
+  EXPECT_EQ(got[0], x);
+  EXPECT_EQ(got[1], floats({2, 1}, {3, 6}));
+  EXPECT_EQ(got[2].at_int(0), 3);
+}
+
+TEST(sequences, an_open_axis_is_split_into_computed_lengths) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("two", {1}, {2}), m.integers("at", {}, {1});
+  m.node("Shape", {"x"}, {"size"});
+  m.node("Div", {"size", "two"}, {"first"});
+  m.node("Sub", {"size", "first"}, {"second"});
+  graph_builder::attribute(m.node("Concat", {"first", "second"}, {"lengths"}), "axis", 0);
+  m.node("SplitToSequence", {"x", "lengths"}, {"halves"});
+  m.node("SequenceAt", {"halves", "at"}, {"y"});
+  const program p = m.import();
+  EXPECT_EQ(evaluate(p.bind({{"n", 5}}).main(), std::vector{floats({5}, {1, 2, 3, 4, 5})})[0], floats({3}, {3, 4, 5}));
+  EXPECT_EQ(evaluate(p.bind({{"n", 2}}).main(), std::vector{floats({2}, {1, 2})})[0], floats({1}, {2}));
+}
+
+TEST(sequences, given_lengths_fix_an_open_axis) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).output("y");
+  m.integers("lengths", {2}, {3, 2}), m.integers("at", {}, {1});
+  m.node("SplitToSequence", {"x", "lengths"}, {"parts"});
+  m.node("SequenceAt", {"parts", "at"}, {"y"});
+  const program p = m.import();
+  EXPECT_EQ(p.main().parameters()[0].type().str(), "f32[5]");
+  EXPECT_EQ(evaluate(p.main(), std::vector{floats({5}, {1, 2, 3, 4, 5})})[0], floats({2}, {4, 5}));
+}
+
 TEST(sequences, a_carried_value_may_grow) {
   model_builder m;
   m.input("x", float_type, {"1"}).output("y");
