@@ -102,7 +102,12 @@ std::vector<value> split_to_sequence(node& n) {
   builder& b = n.b;
   const std::int64_t axis = n.axis("axis", 0, n.rank(0));
   auto dims = n.dims(0);
-  if (n.has(1) && n.rank(1) > 0) return {made(n, split_into(n, n.in(0), axis, n.known(1, "split")))};
+  if (n.has(1) && n.rank(1) > 0) {
+    const known_elements lengths = n.known(1, "split");
+    const bool empty = std::ranges::all_of(lengths, [](const dim& length) { return length == dim(0); });
+    if (empty) static_dim(dims.at(static_cast<std::size_t>(axis)), "an axis that is split into no elements");
+    return {made(n, split_into(n, n.in(0), axis, lengths))};
+  }
   const std::int64_t each = n.has(1) ? n.numbers(1, "split").at(0) : 1;
   if (each < 1) invalid("parts have the length " + std::to_string(each));
   const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
