@@ -78,9 +78,18 @@ int measure_many(int argc, char** argv, const std::string& device) {
     if (i == count / 10) early = resident_bytes();
   }
   const std::size_t end = resident_bytes();
+  // Without runs in between, the processor's caches still hold the template.
+  std::vector<double> in_a_row;
+  for (int i = 0; i < count; ++i) {
+    const dim_bindings sizes = random_sizes(s.portable(), ranges, engine);
+    const auto begin = clock::now();
+    s.at(sizes);
+    in_a_row.push_back(microseconds_since(begin));
+  }
   fmt::print("{} sets of sizes, {} kernels compiled, at most {} launches; microseconds:\n", count, compiled, launches);
   fmt::print("{:<34} {:>10} {:>10} {:>10}\n", "", "median", "p99", "most");
   print("planning new sizes", std::move(planning));
+  print("planning without runs between", std::move(in_a_row));
   print("first run beyond the second", std::move(first));
   print("the same sizes again", std::move(again));
   print("first answer / second run (ratio)", std::move(relative));
