@@ -173,6 +173,13 @@ def linear(m):
     m.output(m.op("Relu", m.op("Add", m.op("MatMul", m.input("x", ["batch", "seq", 40]), m.weight([40, 24])), m.weight([24]))))
 
 
+@case("f32 f16", {"n": 1}, {"n": 3}, {"n": 4}, {"n": 6})
+def products_of_few_rows(m):
+    """On GPUs up to four rows have a stage of their own, whose lanes divide the depth where there are few columns."""
+    m.output(m.op("Add", m.op("MatMul", m.input("x", ["n", 100]), m.weight([100, 72])), m.weight([72])))
+    m.output(m.op("MatMul", m.input("z", ["n", 264]), m.weight([264, 300])))
+
+
 @case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 1, "seq": 70})
 def products_of_open_sizes(m):
     q, k = m.input("q", ["batch", "seq", 16]), m.input("k", ["batch", "seq", 16])
