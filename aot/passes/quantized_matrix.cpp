@@ -40,6 +40,9 @@ std::optional<literal> numbers_of_groups(value v, const quantized_matrix& matrix
   const std::int64_t given = data->type().element_count();
   if (given != 1 && given != count) return std::nullopt;
   const shape type{data->type().type, {matrix.rows, groups}};
+  // Numbers along k, of which a square matrix has as many, are others.
+  const auto dims = data->type().static_dims();
+  if (given > 1 && (dims.size() < 2 || dims.front() != matrix.rows || dims.back() != 1)) return std::nullopt;
   if (given == count) return data->reshaped(type.dims);
   return literal::from_doubles(type, std::vector<double>(static_cast<std::size_t>(count), data->at(0)));
 }

@@ -169,7 +169,7 @@ class narrow_kernel {
     });
   }
 
-  // Small weights are in a near cache and need no time of others.
+  // Reading weights before the preceding kernels end is worth it for large ones only: small ones are in a cache.
   bool begins_early() const {
     constexpr std::int64_t least_bytes = 1 << 20;
     return e_.target.gpu.dependent_launch && problem_.batch == dim(1) &&
@@ -212,7 +212,7 @@ class narrow_kernel {
         code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
     group_.release_lds(0);
     mlir::Type i32 = code_.builder.getI32Type();
-    // Copies the chunks of B (the first ones) or those of A.
+    // Copies this lane's chunks of B to shared memory, or those of A, which lie behind them.
     auto copy = [&](Value step, Value stage, bool of_b) {
       evaluator ev(e_);
       Value to = byte_address(code_, own, code_.mul(stage, stage_step));

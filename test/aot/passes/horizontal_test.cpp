@@ -66,6 +66,24 @@ TEST(horizontal_fusion, joins_quantized_weights_without_converting_them) {
   EXPECT_EQ(make_partition(p.main()).fusions.size(), 2u) << p.str();
 }
 
+// A square matrix has as many scales along its columns as along its rows.
+TEST(horizontal_fusion, leaves_quantized_weights_with_scales_along_the_depth) {
+  program p = transformed(
+      [](builder& b) {
+        value x = b.p("x", {10, 32});
+        for (unsigned i = 0; i < 3; ++i) {
+          std::vector<double> numbers(32 * 32);
+          for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<double>((k * 7 + i) % 251);
+          value w = b.m.add(convert{element_type::f32},
+                            {b.m.add_constant(literal::from_doubles({element_type::u8, {32, 32}}, numbers))});
+          w = b.f(mul, w, b.to(b.w({1, 32}, i + 30), {32, 32}));
+          b.out({b.m.add(softmax{1}, {b.m.add(dot{.transpose_b = true}, {x, w})})});
+        }
+      },
+      {fuse_horizontally{}});
+  EXPECT_EQ(count<dot>(p.main()), 3u) << p.str();
+}
+
 TEST(horizontal_fusion, gives_zeros_to_parts_without_a_bias) {
   program p = transformed([](builder& b) { build_attention(b, false); }, fuse());
   EXPECT_EQ(count<dot>(p.main()), 1u) << p.str();
