@@ -14,13 +14,16 @@
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/compat/golden_kernels.hpp"
 #include "test/mlir_bridge/kernel/sample_fusions.hpp"
+#include "test/support/paths.hpp"
 
 namespace kiln::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path folder_of(int version) { return fs::path(KILN_SOURCE_DIR) / "test/compat" / ("v" + std::to_string(version)); }
+fs::path folder_of(int version) {
+  return kiln::testing::source_folder() / "test/compat" / ("v" + std::to_string(version));
+}
 
 std::vector<std::byte> read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -81,7 +84,7 @@ void expect_close(const literal& actual, const literal& expected) {
   }
 }
 
-class golden_file : public testing::TestWithParam<golden> {};
+class golden_file : public ::testing::TestWithParam<golden> {};
 
 TEST_P(golden_file, loads_and_gives_the_same_numbers) {
   auto bytes = read(folder_of(GetParam().version) / (GetParam().name + ".mlirbc"));
@@ -109,7 +112,7 @@ TEST_P(golden_file, becomes_a_kernel_of_the_current_version) {
   EXPECT_EQ(print_kernel(again), print_kernel(bytes));
 }
 
-INSTANTIATE_TEST_SUITE_P(kernels, golden_file, testing::ValuesIn(all_golden()), [](const auto& row) {
+INSTANTIATE_TEST_SUITE_P(kernels, golden_file, ::testing::ValuesIn(all_golden()), [](const auto& row) {
   return "v" + std::to_string(row.param.version) + "_" + row.param.name;
 });
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "test/support/paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,7 +26,7 @@ std::set<std::string> all_matches(const std::string& text, const std::regex& pat
 }
 
 TEST(house, configuration_names_are_those_that_generators_read) {
-  const fs::path top = KILN_SOURCE_DIR, list = top / "mlir_bridge/kernel/configuration_names.cpp";
+  const fs::path top = kiln::testing::source_folder(), list = top / "mlir_bridge/kernel/configuration_names.cpp";
   const std::string source = text_of(list);
   const std::set<std::string> names = all_matches(source.substr(source.find("names{")), std::regex("\"([a-z_0-9]+)\""));
   EXPECT_GT(names.size(), 40u);

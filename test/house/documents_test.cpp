@@ -6,6 +6,8 @@
 #include <iterator>
 #include <string>
 
+#include "test/support/paths.hpp"
+
 namespace {
 
 std::string contents(const std::filesystem::path& file) {
@@ -15,7 +17,7 @@ std::string contents(const std::filesystem::path& file) {
 }
 
 TEST(house, the_document_of_the_c_interface_shows_the_examples) {
-  const std::filesystem::path root = KILN_SOURCE_DIR;
+  const std::filesystem::path root = kiln::testing::source_folder();
   const std::string page = contents(root / "docs/c_api.md");
   for (const char* name : {"run_portable.c", "run_native.c", "run_tuned.c"})
     EXPECT_NE(page.find("```c\n" + contents(root / "examples" / name) + "```\n"), std::string::npos)

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "test/support/paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,7 +81,7 @@ const std::map<std::string, source>& sources() {
     static const std::regex form("^\\s*#\\s*include\\s*[<\"]([^>\"]+)[>\"]");
     static const std::regex foreign("^(llvm|mlir|clang|lld|llvm-c|clang-c)/.*");
     std::map<std::string, source> found;
-    const fs::path root(KILN_SOURCE_DIR);
+    const fs::path root = kiln::testing::source_folder();
     for (const auto& [folder, r] : rooms) {
       if (folder.find('/') != std::string::npos) continue;
       for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -163,7 +165,7 @@ TEST(house, the_table_is_complete) {
     for (const std::string& other : r.may_use) EXPECT_TRUE(rooms.contains(other)) << name << " may use " << other;
   }
   for (const std::string& file : internal_headers) EXPECT_TRUE(sources().contains(file)) << file;
-  for (const auto& entry : fs::directory_iterator(fs::path(KILN_SOURCE_DIR) / "mlir_bridge"))
+  for (const auto& entry : fs::directory_iterator(kiln::testing::source_folder() / "mlir_bridge"))
     if (entry.is_directory()) {
       EXPECT_TRUE(rooms.contains("mlir_bridge/" + entry.path().filename().string())) << entry.path();
     }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "test/support/paths.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,11 +42,11 @@ const std::vector<std::string> folders{"ir",  "mlir_bridge", "spirv",      "runt
 TEST(house, output_and_parsing_go_through_one_place) {
   std::size_t files = 0;
   for (const std::string& folder : folders)
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(KILN_SOURCE_DIR) / folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(kiln::testing::source_folder() / folder)) {
       auto extension = entry.path().extension();
       if (extension != ".cpp" && extension != ".hpp") continue;
       ++files;
-      const std::string name = fs::relative(entry.path(), KILN_SOURCE_DIR).string();
+      const std::string name = fs::relative(entry.path(), kiln::testing::source_folder()).string();
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {

@@ -17,6 +17,7 @@
 
 #include "ir/invalid_shape.hpp"
 #include "test/ir/container/forge.hpp"
+#include "test/support/paths.hpp"
 
 namespace {
 
@@ -153,8 +154,8 @@ int main(int argc, char** argv) {
   write_program(small_program(), folder / "small.kiln");
   std::vector<forge> seeds;
   files.insert(files.end(),
-               {std::string(KILN_SOURCE_DIR "/test/ir/container/golden_v1.bin"), (folder / "rich.kiln").string(),
-                (folder / "rich.kiln").string(), (folder / "small.kiln").string()});
+               {(kiln::testing::source_folder() / "test/ir/container/golden_v1.bin").string(),
+                (folder / "rich.kiln").string(), (folder / "rich.kiln").string(), (folder / "small.kiln").string()});
   for (const std::string& file : files) seeds.emplace_back(file);
 
   mutator mutate(seed);

@@ -14,6 +14,7 @@
 #include "jit/finalize_spirv.hpp"
 #include "jit/targets.hpp"
 #include "spirv/hip/hip_compiler.hpp"
+#include "test/support/paths.hpp"
 
 namespace {
 
@@ -51,7 +52,7 @@ void run(const std::string& target_name, const std::string& folder) {
   for (const corpus::test_case& c : corpus::cases()) {
     auto [file, fresh] = files.try_emplace(c.file);
     if (fresh)
-      file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file,
+      file->second = spirv::compile_hip_file(kiln::testing::source_folder() / "test/spirv/reader/corpus" / c.file,
                                              {.definitions = {}, .whole_module = false});
     for (const spirv::object& o : file->second.operators) {
       if (o.name != c.name) continue;

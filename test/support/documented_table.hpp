@@ -9,11 +9,13 @@
 #include <iterator>
 #include <string>
 
+#include "test/support/paths.hpp"
+
 namespace kiln::testing {
 
 // `file` is a path below the top folder, `table` whole lines.
 inline void expect_documented(const std::string& file, const std::string& name, const std::string& table) {
-  const std::string path = std::string(KILN_SOURCE_DIR) + "/" + file;
+  const std::filesystem::path path = source_folder() / file;
   std::ifstream in(path);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const std::string first = "<!-- table " + name + " -->\n", last = "<!-- end of table -->\n";

@@ -9,6 +9,7 @@
 
 #include "fixtures.hpp"
 #include "ir/container/sections.hpp"
+#include "test/support/paths.hpp"
 
 using namespace kiln;
 using namespace kiln::testing;
@@ -269,7 +270,7 @@ TEST(container, golden_header) {
 // written today.
 TEST(container, golden_file) {
   scratch_folder folder;
-  std::filesystem::path golden = std::filesystem::path(KILN_SOURCE_DIR) / "test/ir/container/golden_v1.bin";
+  std::filesystem::path golden = kiln::testing::source_folder() / "test/ir/container/golden_v1.bin";
   program p = read_program(golden);
   EXPECT_EQ(p.str(), small_program().str());
   std::vector<literal> inputs{ramp({element_type::f32, {3, 5}}, 1)};

@@ -5,6 +5,7 @@
 
 #include "fixtures.hpp"
 #include "ir/container/stripped.hpp"
+#include "test/support/paths.hpp"
 
 namespace kiln {
 namespace {
@@ -60,7 +61,7 @@ TEST(stripped, keeps_its_version_with_other_extras) {
 
 TEST(stripped, golden_file) {
   scratch_folder folder;
-  const std::filesystem::path golden = std::filesystem::path(KILN_SOURCE_DIR) / "test/ir/container/golden_v2.bin";
+  const std::filesystem::path golden = kiln::testing::source_folder() / "test/ir/container/golden_v2.bin";
   EXPECT_EQ(format_of(golden), "2");
   const program p = read_program(golden);
   EXPECT_EQ(p.str(), stripped_program().str());

@@ -19,6 +19,7 @@
 #include "jit/cache/maintenance.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
+#include "test/support/paths.hpp"
 #include "test/support/scratch_folder.hpp"
 
 using namespace kiln;
@@ -39,11 +40,12 @@ class code_digest_test : public ::testing::Test {
   // Returns the digests that the build's script computes for the sources in `tree`.
   digests digest(const fs::path& tree, covered* lists = nullptr) {
     const fs::path output = folder / "digests.cpp";
-    const std::string build = KILN_BINARY_DIR;
+    const std::string build = kiln::testing::build_folder();
     const std::string command = std::string("'") + KILN_CMAKE + "' -DMANIFEST=" + build +
                                 "/jit/code_digests.manifest -DSOURCE_DIR=" + tree.string() + " -DBINARY_DIR=" + build +
-                                " -DOUTPUT=" + output.string() + " -DLIST_FILES=ON -P " + KILN_SOURCE_DIR +
-                                "/cmake/code_digest.cmake > " + (folder / "said").string() + " 2>&1";
+                                " -DOUTPUT=" + output.string() + " -DLIST_FILES=ON -P " +
+                                kiln::testing::source_folder().string() + "/cmake/code_digest.cmake > " +
+                                (folder / "said").string() + " 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << text_of(folder / "said");
     digests result;
     std::ifstream in(output);
@@ -79,7 +81,7 @@ TEST_F(code_digest_test, one_byte_of_a_source_changes_the_digests_of_the_back_en
   const fs::path tree = folder / "tree";
   fs::create_directories(tree);
   for (const char* part : {"ir", "mlir_bridge", "spirv", "jit", "runtime"})
-    fs::copy(fs::path(KILN_SOURCE_DIR) / part, tree / part, fs::copy_options::recursive);
+    fs::copy(kiln::testing::source_folder() / part, tree / part, fs::copy_options::recursive);
   covered lists;
   const digests before = digest(tree, &lists);
   digests built;

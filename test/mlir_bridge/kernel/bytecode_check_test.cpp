@@ -13,6 +13,7 @@
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "test/mlir_bridge/kernel/sample_fusions.hpp"
+#include "test/support/paths.hpp"
 
 namespace kiln::test {
 namespace {
@@ -95,7 +96,8 @@ struct parts {
 
 TEST(bytecode_check, accepts_every_golden_kernel) {
   int seen = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(KILN_SOURCE_DIR "/test/compat"))
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(kiln::testing::source_folder() / "test/compat"))
     if (entry.path().extension() == ".mlirbc") {
       EXPECT_EQ(refusal(read(entry.path())), "") << entry.path();
       ++seen;

@@ -16,6 +16,7 @@
 #include "runtime/host_symbols.hpp"
 #include "runtime/object_loader.hpp"
 #include "spirv/hip/hip_compiler.hpp"
+#include "test/support/paths.hpp"
 
 namespace kiln {
 namespace {
@@ -27,7 +28,7 @@ const spirv::object& operator_of(const corpus::test_case& c) {
   static std::map<std::string, spirv::compiled_source> files;
   auto [file, fresh] = files.try_emplace(c.file);
   if (fresh)
-    file->second = spirv::compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + c.file,
+    file->second = spirv::compile_hip_file(kiln::testing::source_folder() / "test/spirv/reader/corpus" / c.file,
                                            {.definitions = {}, .whole_module = false});
   for (const spirv::object& o : file->second.operators)
     if (o.name == c.name) return o;

@@ -12,6 +12,7 @@
 #include "spirv/hip/hip_compiler.hpp"
 #include "spirv/offload_bundle.hpp"
 #include "spirv/reader/reader.hpp"
+#include "test/support/paths.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 const std::vector<std::byte>& sound(const std::string& file) {
   static std::map<std::string, std::vector<std::byte>> modules;
   auto [found, fresh] = modules.try_emplace(file);
-  if (fresh) found->second = compile_hip_file(std::string(KILN_SOURCE_DIR) + "/test/spirv/reader/corpus/" + file).words;
+  if (fresh) found->second = compile_hip_file(kiln::testing::source_folder() / "test/spirv/reader/corpus" / file).words;
   return found->second;
 }
 
