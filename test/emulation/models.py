@@ -79,7 +79,7 @@ class Prepared:
     def error(self, name, raw, tolerance):
         """The relative error of an output; raises where it is too large."""
         want = self.wanted[name]
-        kind = NAMES[want.dtype.type]
+        kind = NAMES[np.dtype(want.dtype.str).type]
         error, wrong = compare.difference(raw, want.astype(np.float32) if kind in ("f16", "f32") else want, kind, tolerance)
         if wrong:
             raise RuntimeError(f"{name}: {wrong}")

@@ -8,6 +8,7 @@
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
+#include "mlir_bridge/cpu/contraction/wide_factor.hpp"
 #include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/streaming_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/unpacked_dot.hpp"
@@ -48,6 +49,14 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
   x.streaming = !x.bytes && x.m <= most_streaming_rows && !op.transpose_b;
   x.by_rows = !x.bytes && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
   return x;
+}
+
+// Whether scalars of the left matrix are converted before the products. Processors that take them from the lanes of a
+// register convert some at a time.
+bool is_wide_first(const kernel_emitter& e, const dot& op, const dot_extents& x) {
+  const element_type type = accumulation_type(e.anchor()->inputs()[0].type().type);
+  const std::int64_t usual_columns = 2 * register_lanes(e, type);
+  return x.n > usual_columns && loads_of(e.target, type, !op.transpose_a).steps == 1;
 }
 
 // Copies the left matrices to [batches, m, room] with k innermost, in scratch that a separate stage fills. The k
@@ -158,7 +167,8 @@ void emit_dot(kernel_emitter& e) {
   // Elements of a row of the left matrix, including padding.
   const std::int64_t room = c.bytes ? c.steps * bytes_of_lane : k;
   const bool rows_along_k = c.bytes || !op.transpose_a;
-  c.left = c.bytes && (op.transpose_a || room != k) ? rows_of_bytes(e, a, x, op.transpose_a, room) : e.materialize(a);
+  if (c.bytes && (op.transpose_a || room != k)) c.left = rows_of_bytes(e, a, x, op.transpose_a, room);
+  else c.left = is_wide_first(e, op, x) ? materialize_wide(e, a) : e.materialize(a);
   c.left_group = m * room;
   c.left_step = c.bytes ? bytes_of_lane : op.transpose_a ? m : 1;
   c.axes = {{.in = m,

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fusions.hpp"
 #include "harness.hpp"
 
@@ -80,6 +82,19 @@ TEST(ContractionDot, Types) {
       expect_matches(*batched, r.tolerance);
       if (HasFatalFailure()) return;
     }
+}
+
+// A tile multiplies a scalar by two vectors of columns. One that meets more of them is converted before.
+TEST(ContractionDot, ScalarsOf16BitsAreConvertedOnce) {
+  const auto stages = [](std::int64_t columns, element_type type) {
+    const native_kernel kernel = compile_fusion(*dot_fusion({19, 70}, {70, columns}, {}, type, type), v4_row());
+    return std::ranges::count_if(kernel.launches, [](const launch& l) { return l.symbol.ends_with("_widen"); });
+  };
+  for (element_type type : {element_type::f16, element_type::bf16}) {
+    EXPECT_EQ(stages(16, type), 0);
+    EXPECT_EQ(stages(200, type), 1);
+  }
+  EXPECT_EQ(stages(200, element_type::f32), 0);
 }
 
 TEST(ContractionDot, Epilogues) {

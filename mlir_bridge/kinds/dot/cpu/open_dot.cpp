@@ -3,6 +3,7 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/cpu/contraction/wide_factor.hpp"
 #include "mlir_bridge/kinds/dot/generators.hpp"
 
 namespace kiln::cpu {
@@ -29,7 +30,7 @@ class open_dot {
   }
 
   void emit() {
-    left = e.materialize(left_source);
+    left = materialize_wide(e, left_source);
     const open_panels right(e,
                             {e.anchor()->inputs()[1], batch, n, k, batch.size() + (op.transpose_b ? 0 : 1),
                              [this](std::span<const Value> of_batch, Value step, Value column) {
