@@ -98,8 +98,9 @@ context_options read_context_options(const OrtSessionOptions* session) {
 }
 
 bool is_own_context(const OrtNode* node) {
-  return operator_of(node) == "EPContext" && domain_of(node) == "com.microsoft" &&
-         text_of(node, "source") == provider_name;
+  if (operator_of(node) != "EPContext" || domain_of(node) != "com.microsoft") return false;
+  const std::string source = text_of(node, "source");
+  return source == provider_name || source == gpu_provider_name;
 }
 
 OrtNode* make_context_node(const OrtGraph* graph, const OrtNode* fused, const compiled_part& what,

@@ -39,7 +39,17 @@ kiln_library loaded() {
   find(in, "kiln_program_output_extent", l.program_output_extent);
   find(in, "kiln_context_create_with", l.context_create_with);
   find(in, "kiln_context_destroy", l.context_destroy);
+  find(in, "kiln_run", l.run);
   find(in, "kiln_run_from_host", l.run_from_host);
+  find(in, "kiln_run_on_stream", l.run_on_stream);
+  find(in, "kiln_device_count", l.device_count);
+  find(in, "kiln_device_open", l.device_open);
+  find(in, "kiln_device_close", l.device_close);
+  find(in, "kiln_device_allocate", l.device_allocate);
+  find(in, "kiln_device_free", l.device_free);
+  find(in, "kiln_device_upload", l.device_upload);
+  find(in, "kiln_device_download", l.device_download);
+  find(in, "kiln_device_copy", l.device_copy);
   find(in, "kiln_description_open", l.description_open);
   find(in, "kiln_description_close", l.description_close);
   find(in, "kiln_description_input_count", l.description_input_count);

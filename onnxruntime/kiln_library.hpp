@@ -22,7 +22,17 @@ struct kiln_library {
   decltype(&::kiln_program_output_extent) program_output_extent;
   decltype(&::kiln_context_create_with) context_create_with;
   decltype(&::kiln_context_destroy) context_destroy;
+  decltype(&::kiln_run) run;
   decltype(&::kiln_run_from_host) run_from_host;
+  decltype(&::kiln_run_on_stream) run_on_stream;
+  decltype(&::kiln_device_count) device_count;
+  decltype(&::kiln_device_open) device_open;
+  decltype(&::kiln_device_close) device_close;
+  decltype(&::kiln_device_allocate) device_allocate;
+  decltype(&::kiln_device_free) device_free;
+  decltype(&::kiln_device_upload) device_upload;
+  decltype(&::kiln_device_download) device_download;
+  decltype(&::kiln_device_copy) device_copy;
   decltype(&::kiln_description_open) description_open;
   decltype(&::kiln_description_close) description_close;
   decltype(&::kiln_description_input_count) description_input_count;

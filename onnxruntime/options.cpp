@@ -45,6 +45,7 @@ const std::map<std::string, setter>& setters() {
       {"if-cached", [](auto& o, auto& n, auto& v) { o.if_cached = yes(n, v); }},
       {"threads", [](auto& o, auto& n, auto& v) { o.threads = number<unsigned>(n, v); }},
       {"tune-budget", [](auto& o, auto& n, auto& v) { o.tune_budget = number<double>(n, v); }},
+      {"stream", [](auto& o, auto& n, auto& v) { o.stream = reinterpret_cast<void*>(number<std::uintptr_t>(n, v)); }},
       {"precision",
        [](auto& o, auto& n, auto& v) {
          o.precision = one_of<std::string>(n, v, {{"model", ""}, {"fp16", "--fp16"}, {"bf16", "--bf16"}});
@@ -73,8 +74,8 @@ const std::map<std::string, setter>& setters() {
 
 }  // namespace
 
-provider_options read_options(const OrtSessionOptions* session) {
-  constexpr std::string_view prefix = "ep.kilnexecutionprovider.";
+provider_options read_options(const OrtSessionOptions* session, const std::string* gpu) {
+  const std::string_view prefix = gpu ? "ep.kilngpuexecutionprovider." : "ep.kilnexecutionprovider.";
   const OrtApi& api = *runtime().api;
   OrtKeyValuePairs* pairs = nullptr;
   require(api.GetSessionOptionsConfigEntries(session, &pairs));
@@ -95,6 +96,14 @@ provider_options read_options(const OrtSessionOptions* session) {
       refuse(name, "there is no such option; these exist: " + known);
     }
     found->second(result, name, value);
+  }
+  if (gpu) {
+    if (given.contains("device") && result.device != *gpu)
+      refuse("device",
+             "the session has the device " + *gpu + "; choose among the provider's devices by their metadata");
+    result.device = *gpu;
+  } else if (result.stream) {
+    refuse("stream", std::string("it is for tensors on a GPU, with ") + gpu_provider_name);
   }
   return result;
 }

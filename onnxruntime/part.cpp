@@ -31,13 +31,14 @@ kiln_session* opened(const std::string& file, const provider_options& o) {
   return session;
 }
 
-bool has_sizes_in_data(const std::string& file) {
+// For each input of the model, whether its elements are sizes.
+std::vector<bool> sizes_in_data(const std::string& file) {
   kiln_description* description = nullptr;
   check(library().description_open(file.c_str(), &description));
-  bool found = false;
-  for (std::size_t i = 0, n = library().description_input_count(description); i < n; ++i) {
+  std::vector<bool> found(library().description_input_count(description));
+  for (std::size_t i = 0; i < found.size(); ++i) {
     kiln_port port{};
-    if (library().description_input(description, i, &port) == KILN_OK) found |= port.decides_sizes != 0;
+    found[i] = library().description_input(description, i, &port) == KILN_OK && port.decides_sizes;
   }
   library().description_close(description);
   return found;
@@ -52,13 +53,20 @@ part::program::~program() {
   for (kiln_context* c : free) library().context_destroy(c);
 }
 
-part::part(const compiled_part& what, const provider_options& options, const std::vector<std::string>& node_inputs,
-           const std::vector<std::string>& node_outputs)
+part::part(const compiled_part& what, const provider_options& options, std::shared_ptr<gpu> on,
+           const std::vector<std::string>& node_inputs, const std::vector<std::string>& node_outputs)
     : graph_(options.graph),
+      stream_(options.stream),
+      gpu_(std::move(on)),
       session_(opened(what.file, options), library().session_close),
-      sizes_are_data_(has_sizes_in_data(what.file)) {
+      sizes_(sizes_in_data(what.file)),
+      sizes_are_data_(std::ranges::find(sizes_, true) != sizes_.end()) {
   for (const std::string& name : what.inputs) inputs_.push_back(place_of(name, node_inputs));
   for (const std::string& name : what.outputs) outputs_.push_back(place_of(name, node_outputs));
+  if (stream_ && sizes_are_data_)
+    throw failure(ORT_INVALID_ARGUMENT,
+                  "kiln: sizes of this model are elements of an input, which are read before a "
+                  "run starts; leave the option 'stream' out");
 }
 
 std::vector<part::given> part::read_inputs(OrtKernelContext* context) const {
@@ -78,6 +86,12 @@ std::vector<part::given> part::read_inputs(OrtKernelContext* context) const {
     require(status);
     require(api.GetTensorData(value, &g.data));
     if (!g.data) g.data = nothing;
+    if (gpu_ && sizes_.at(result.size())) {
+      std::size_t bytes = 0;
+      require(api.GetTensorSizeInBytes(value, &bytes));
+      g.sizes.resize(bytes);
+      gpu_->download(g.sizes.data(), g.data, bytes);
+    }
     result.push_back(std::move(g));
   }
   return result;
@@ -94,7 +108,8 @@ std::shared_ptr<part::program> part::program_for(const std::vector<given>& input
     return known_.front().made;
   }
   std::vector<kiln_given_input> all;
-  for (const given& g : inputs) all.push_back({g.dims.size(), g.dims.data(), g.data});
+  for (const given& g : inputs)
+    all.push_back({g.dims.size(), g.dims.data(), g.sizes.empty() ? g.data : g.sizes.data()});
   kiln_program* made = nullptr;
   check(library().session_program_for(session_.get(), all.data(), all.size(), nullptr, 0, &made));
   auto result = std::make_shared<program>(made);
@@ -123,33 +138,62 @@ void part::run(OrtKernelContext* context) {
   p->free.push_back(with);
 }
 
+// ONNX Runtime goes on with a null pointer if its allocator has no memory.
+void* part::memory_of(OrtValue* value) const {
+  void* data = nullptr;
+  require(runtime().api->GetTensorMutableData(value, &data));
+  if (!data) throw failure(ORT_FAIL, "kiln: the memory of " + (gpu_ ? gpu_->name() : "the host") + " is used up");
+  return data;
+}
+
+void part::start(kiln_context* with, const std::vector<const void*>& from, const std::vector<void*>& results) {
+  if (!gpu_) check(library().run_from_host(with, from.data(), results.data()));
+  else if (stream_) check(library().run_on_stream(with, from.data(), results.data(), *stream_));
+  else check(library().run(with, from.data(), results.data()));
+}
+
 void part::run(program& p, kiln_context* with, const std::vector<given>& inputs, OrtKernelContext* to) {
   std::vector<const void*> from;
   for (const given& g : inputs) from.push_back(g.data);
   const std::size_t count = library().program_output_count(p.made.get());
   // Outputs behind those of the model count what is valid of an output whose size depends on data.
-  const bool bounded = count > outputs_.size();
-  std::vector<std::vector<std::byte>> whole;
+  if (count > outputs_.size()) return run_bounded(p, with, from, to);
   std::vector<void*> results;
   for (std::size_t o = 0; o < count; ++o) {
     kiln_tensor_info info{};
     check(library().program_output(p.made.get(), o, &info));
+    OrtValue* value = nullptr;
     void* data = nullptr;
-    if (bounded) {
-      data = whole.emplace_back(std::max<std::size_t>(info.bytes, 1)).data();
-    } else {
-      OrtValue* value = nullptr;
-      require(runtime().api->KernelContext_GetOutput(to, outputs_[o], info.dims, info.rank, &value));
-      if (info.bytes) require(runtime().api->GetTensorMutableData(value, &data));
-    }
+    require(runtime().api->KernelContext_GetOutput(to, outputs_[o], info.dims, info.rank, &value));
+    if (info.bytes) data = memory_of(value);
     results.push_back(data ? data : nothing);
   }
-  check(library().run_from_host(with, from.data(), results.data()));
-  if (bounded) give_bounded(p, to, whole);
+  start(with, from, results);
+}
+
+void part::run_bounded(program& p, kiln_context* with, const std::vector<const void*>& from, OrtKernelContext* to) {
+  if (stream_)
+    throw failure(ORT_INVALID_ARGUMENT,
+                  "kiln: sizes of outputs depend on data, for which a run has to be waited for; "
+                  "leave the option 'stream' out");
+  std::vector<std::vector<std::byte>> whole;
+  std::vector<std::shared_ptr<void>> on_gpu;
+  std::vector<void*> results;
+  for (std::size_t o = 0, count = library().program_output_count(p.made.get()); o < count; ++o) {
+    kiln_tensor_info info{};
+    check(library().program_output(p.made.get(), o, &info));
+    results.push_back(whole.emplace_back(std::max<std::size_t>(info.bytes, 1)).data());
+    if (gpu_)
+      results.back() =
+          on_gpu.emplace_back(gpu_->allocate(whole.back().size()), [this](void* m) { gpu_->free(m); }).get();
+  }
+  start(with, from, results);
+  for (std::size_t o = 0; o < on_gpu.size(); ++o) gpu_->download(whole[o].data(), on_gpu[o].get(), whole[o].size());
+  give_bounded(p, to, whole);
 }
 
 // Copies the valid part of each output.
-void part::give_bounded(program& p, OrtKernelContext* to, std::vector<std::vector<std::byte>>& whole) {
+void part::give_bounded(program& p, OrtKernelContext* to, const std::vector<std::vector<std::byte>>& whole) {
   for (std::size_t o = 0; o < outputs_.size(); ++o) {
     kiln_tensor_info info{};
     check(library().program_output(p.made.get(), o, &info));
@@ -163,14 +207,14 @@ void part::give_bounded(program& p, OrtKernelContext* to, std::vector<std::vecto
       valid[axis] = std::clamp<std::int64_t>(n, 0, dims[axis]);
     }
     OrtValue* value = nullptr;
-    void* data = nullptr;
     require(runtime().api->KernelContext_GetOutput(to, outputs_[o], valid.data(), valid.size(), &value));
     std::int64_t elements = 1, kept = 1;
     for (std::size_t axis = 0; axis < dims.size(); ++axis) elements *= dims[axis], kept *= valid[axis];
     if (kept == 0) continue;
-    require(runtime().api->GetTensorMutableData(value, &data));
+    void* const data = memory_of(value);
     const std::size_t bytes = info.bytes / static_cast<std::size_t>(elements);
-    auto* next = static_cast<std::byte*>(data);
+    std::vector<std::byte> packed(gpu_ ? bytes * static_cast<std::size_t>(kept) : 0);
+    auto* next = gpu_ ? packed.data() : static_cast<std::byte*>(data);
     std::vector<std::int64_t> at(dims.size());
     for (std::int64_t i = 0; i < kept; ++i) {
       std::int64_t offset = 0;
@@ -182,6 +226,7 @@ void part::give_bounded(program& p, OrtKernelContext* to, std::vector<std::vecto
         at[axis] = 0;
       }
     }
+    if (gpu_) gpu_->upload(data, packed.data(), packed.size());
   }
 }
 

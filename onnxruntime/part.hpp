@@ -5,10 +5,12 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "onnxruntime/api.hpp"
+#include "onnxruntime/gpu.hpp"
 #include "onnxruntime/kiln_library.hpp"
 #include "onnxruntime/options.hpp"
 
@@ -22,10 +24,10 @@ struct compiled_part {
 
 class part {
  public:
-  // `node_inputs`, `node_outputs`: the names of what the fused node takes and gives, in its order. Throws
-  // std::runtime_error.
-  part(const compiled_part& what, const provider_options& options, const std::vector<std::string>& node_inputs,
-       const std::vector<std::string>& node_outputs);
+  // `on`: the GPU in whose memory the tensors are; null: they are in the host's. `node_inputs`, `node_outputs`: the
+  // names of what the fused node takes and gives, in its order. Throws std::runtime_error.
+  part(const compiled_part& what, const provider_options& options, std::shared_ptr<gpu> on,
+       const std::vector<std::string>& node_inputs, const std::vector<std::string>& node_outputs);
 
   void run(OrtKernelContext* context);
 
@@ -33,6 +35,7 @@ class part {
   struct given {
     std::vector<std::int64_t> dims;
     const void* data = nullptr;
+    std::vector<std::byte> sizes;  // a copy on the host, if elements are sizes and the data is on a GPU
   };
   // A program for some shapes, and its contexts that nobody uses now.
   struct program {
@@ -48,13 +51,19 @@ class part {
   std::vector<given> read_inputs(OrtKernelContext* context) const;
   std::shared_ptr<program> program_for(const std::vector<given>& inputs);
   void run(program& p, kiln_context* with, const std::vector<given>& inputs, OrtKernelContext* to);
-  void give_bounded(program& p, OrtKernelContext* to, std::vector<std::vector<std::byte>>& whole);
+  void run_bounded(program& p, kiln_context* with, const std::vector<const void*>& from, OrtKernelContext* to);
+  void give_bounded(program& p, OrtKernelContext* to, const std::vector<std::vector<std::byte>>& whole);
+  void* memory_of(OrtValue* value) const;  // not for empty tensors
+  void start(kiln_context* with, const std::vector<const void*>& from, const std::vector<void*>& results);
 
   kiln_graph_policy graph_;
+  std::optional<void*> stream_;
+  std::shared_ptr<gpu> gpu_;
   std::unique_ptr<kiln_session, void (*)(kiln_session*)> session_;
   // Place among the node's inputs of each input of the model, and of its outputs.
   std::vector<std::size_t> inputs_, outputs_;
-  bool sizes_are_data_ = false;    // elements of some input are sizes
+  std::vector<bool> sizes_;        // inputs of the model whose elements are sizes
+  bool sizes_are_data_ = false;    // some are
   std::mutex mutex_;               // guards what follows
   std::list<known_shapes> known_;  // the most recently used first
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "onnxruntime/partition.hpp"
@@ -64,14 +65,15 @@ bool is_body(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes) {
 
 }  // namespace
 
-provider::provider(const OrtSessionOptions* session, const OrtLogger* logger)
+provider::provider(const OrtSessionOptions* session, const OrtLogger* logger, std::shared_ptr<gpu> on)
     : OrtEp{},
       logger_(logger),
-      options_(read_options(session)),
+      gpu_(std::move(on)),
+      options_(read_options(session, gpu_ ? &gpu_->name() : nullptr)),
       contexts_(read_context_options(session)),
       compiler_(options_) {
   ort_version_supported = api_version;
-  GetName = [](const OrtEp*) noexcept -> const char* { return provider_name; };
+  GetName = [](const OrtEp* self) noexcept { return static_cast<const provider*>(self)->name(); };
   GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept {
     return static_cast<provider*>(self)->take_nodes(graph, to);
   };
@@ -85,8 +87,8 @@ provider::provider(const OrtSessionOptions* session, const OrtLogger* logger)
 }
 
 void provider::tell(OrtLoggingLevel level, const std::string& text) const {
-  if (OrtStatus* status = runtime().api->Logger_LogMessage(logger_, level, text.c_str(), "onnxruntime/provider.cpp",
-                                                           __LINE__, "KilnExecutionProvider"))
+  if (OrtStatus* status =
+          runtime().api->Logger_LogMessage(logger_, level, text.c_str(), "onnxruntime/provider.cpp", __LINE__, name()))
     runtime().api->ReleaseStatus(status);
 }
 
@@ -138,16 +140,24 @@ OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to
       }
       if (!again) break;
     }
-    std::size_t count = 0;
     taken.insert(taken.end(), contexts.begin(), contexts.end());
+    const auto count_taken = [&] {
+      return std::accumulate(taken.begin(), taken.end(), std::size_t{0},
+                             [](auto n, const auto& p) { return n + p.size(); });
+    };
+    // Between nodes on the GPU and others ONNX Runtime puts copies, which are kernels that the provider does not have.
+    if (gpu_ && count_taken() < nodes.size()) {
+      ++reasons["tensors are on the GPU only if Kiln runs all nodes; " + std::string(provider_name) +
+                " with device=" + gpu_->name() + " runs the others"];
+      taken.clear();
+    }
     for (const auto& part : taken) {
       OrtNodeFusionOptions options{};
       options.ort_version_supported = api_version;
       options.drop_constant_initializers = true;
       require(runtime().ep->EpGraphSupportInfo_AddNodesToFuse(to, part.data(), part.size(), &options));
-      count += part.size();
     }
-    tell(ORT_LOGGING_LEVEL_INFO, "Kiln runs " + std::to_string(count) + " of " + std::to_string(nodes.size()) +
+    tell(ORT_LOGGING_LEVEL_INFO, "Kiln runs " + std::to_string(count_taken()) + " of " + std::to_string(nodes.size()) +
                                      " nodes in " + std::to_string(taken.size()) + " parts");
     for (const auto& [reason, times] : reasons)
       tell(ORT_LOGGING_LEVEL_WARNING, "Kiln leaves nodes to ONNX Runtime (" + std::to_string(times) + "): " + reason);
@@ -168,7 +178,7 @@ OrtStatus* provider::open_parts(const OrtGraph** graphs, const OrtNode** fused, 
       if (found == compiled_.end())
         throw std::runtime_error("kiln: the fused node '" + name_of(fused[i]) +
                                  "' is none of the parts that were taken");
-      to[i] = new fused_node(std::make_unique<part>(found->second, options_, inputs, outputs));
+      to[i] = new fused_node(std::make_unique<part>(found->second, options_, gpu_, inputs, outputs));
       if (writes) contexts[i] = make_context_node(graphs[i], fused[i], found->second, contexts_);
     }
   });

@@ -2,18 +2,21 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "onnxruntime/compiler.hpp"
 #include "onnxruntime/context_node.hpp"
+#include "onnxruntime/gpu.hpp"
 #include "onnxruntime/part.hpp"
 
 namespace kiln::ort {
 
 class provider : public OrtEp {
  public:
-  provider(const OrtSessionOptions* session, const OrtLogger* logger);
+  // `on`: the GPU in whose memory the tensors are; null: they are in the host's.
+  provider(const OrtSessionOptions* session, const OrtLogger* logger, std::shared_ptr<gpu> on);
 
  private:
   OrtStatus* take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept;
@@ -24,7 +27,10 @@ class provider : public OrtEp {
   std::string compile(const OrtGraph* graph, const std::vector<const OrtNode*>& nodes);
   void tell(OrtLoggingLevel level, const std::string& text) const;
 
+  const char* name() const { return gpu_ ? gpu_provider_name : provider_name; }
+
   const OrtLogger* logger_;
+  std::shared_ptr<gpu> gpu_;
   provider_options options_;
   context_options contexts_;
   compiler compiler_;

@@ -47,6 +47,14 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
                   "': no device is called so; the processor is host, a GPU is cuda:0 or hip:0; see kiln devices");
 }
 
+std::size_t count_devices(std::string_view kind) {
+  for (gpu::api which : apis)
+    if (gpu::name(which) == kind)
+      if (const gpu::driver_search search = gpu::find_driver(which, ""); search.driver)
+        return static_cast<std::size_t>(search.driver->device_count());
+  return 0;
+}
+
 device_list find_devices(const device_options& options) {
   device_list list;
   list.devices.push_back(host_device(options.threads).info());

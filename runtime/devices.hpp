@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct device_list {
   std::vector<gpu::search_result> searched;  // GPU drivers that were looked for
   std::vector<std::string> failures;         // devices that are present but do not respond
 };
+// How many GPUs of a kind, "hip" or "cuda", are here. 0 if there is no driver, and for other kinds.
+std::size_t count_devices(std::string_view kind);
+
 device_list find_devices(const device_options& options = {});
 
 }  // namespace kiln

@@ -14,8 +14,8 @@
  * Threads: several threads may share a program. A context runs one call at a time.
  *
  * Memory: kiln_run_from_host takes host pointers on any device. kiln_run takes them for a program on the host. For a
- * program on a GPU (kiln_program_open_on) all tensors are in the GPU's memory, which the caller allocates with HIP or
- * CUDA.
+ * program on a GPU (kiln_program_open_on) all tensors are in the GPU's memory, which the caller allocates with HIP,
+ * CUDA or kiln_device_allocate.
  *
  * Trust: a finalized file holds machine code. It is opened only if a trusted key has signed it: your own
  * (~/.config/kiln/key, created when `kiln finalize` signs its first file) or one in ~/.config/kiln/trusted_keys
@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 11
+#define KILN_API_VERSION 12
 
 /* As in C, every int is a value of these types, also of those that an older library does not know. */
 #ifdef __cplusplus
@@ -346,6 +346,24 @@ kiln_status kiln_run_from_host(kiln_context* context, const void* const* inputs,
  * on the host. */
 kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
 
+/* Memory of devices, for callers that have neither HIP nor CUDA. Since version 12, as is everything up to
+ * kiln_device_copy(). Any thread may use a device. Its memory is that of every program on the device of this name. */
+typedef struct kiln_device kiln_device;
+/* How many devices of a kind ("hip" or "cuda") there are; 0 without a driver. */
+size_t kiln_device_count(const char* kind);
+/* "host", "hip:N" or "cuda:N". */
+kiln_status kiln_device_open(const char* name, kiln_device** device);
+void kiln_device_close(kiln_device* device); /* null is allowed; frees its memory */
+/* Memory that any stream may use at once. *memory is null for 0 bytes and after a failure. */
+kiln_status kiln_device_allocate(kiln_device* device, size_t bytes, void** memory);
+/* Null is allowed. No stream may still use the memory. KILN_USAGE if this device did not allocate it. */
+kiln_status kiln_device_free(kiln_device* device, void* memory);
+/* Copies that are complete on return: from the host, to the host, between two places of the device's memory. They do
+ * not wait for streams of the caller. */
+kiln_status kiln_device_upload(kiln_device* device, void* to, const void* from, size_t bytes);
+kiln_status kiln_device_download(kiln_device* device, void* to, const void* from, size_t bytes);
+kiln_status kiln_device_copy(kiln_device* device, void* to, const void* from, size_t bytes);
+
 /* All functions as a table, for programs that load the library at run time: one symbol to look up, and the rest comes
  * by its place. Functions are added at the end and never change their place or their meaning. Since version 10. */
 typedef struct kiln_api_table {
@@ -404,6 +422,14 @@ typedef struct kiln_api_table {
   kiln_status (*sequences_save)(kiln_sequences* sequences, const char* path);
   kiln_status (*sequences_load)(kiln_decoder* decoder, const char* path, kiln_sequences** sequences);
   int (*description_has_weights)(const kiln_description* description); /* since version 11 */
+  size_t (*device_count)(const char* kind);                            /* since version 12, as are those below */
+  kiln_status (*device_open)(const char* name, kiln_device** device);
+  void (*device_close)(kiln_device* device);
+  kiln_status (*device_allocate)(kiln_device* device, size_t bytes, void** memory);
+  kiln_status (*device_free)(kiln_device* device, void* memory);
+  kiln_status (*device_upload)(kiln_device* device, void* to, const void* from, size_t bytes);
+  kiln_status (*device_download)(kiln_device* device, void* to, const void* from, size_t bytes);
+  kiln_status (*device_copy)(kiln_device* device, void* to, const void* from, size_t bytes);
 } kiln_api_table;
 /* The table, if the library has all functions of this version (KILN_API_VERSION of the caller's header); else null.
  * Valid as long as the library is loaded. */

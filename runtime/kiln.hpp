@@ -374,6 +374,36 @@ struct port {
   bool decides_sizes;
 };
 
+// Device memory and copies, for programs that have neither HIP nor CUDA. Memory belongs to its device and must not
+// outlive it.
+class device {
+ public:
+  explicit device(const std::string& name) {
+    kiln_device* opened = nullptr;
+    check(kiln_device_open(name.c_str(), &opened));
+    handle_.reset(opened);
+  }
+  kiln_device* get() const { return handle_.get(); }
+
+  struct freed {
+    kiln_device* owner;
+    void operator()(void* data) const { kiln_device_free(owner, data); }
+  };
+  using memory = std::unique_ptr<void, freed>;
+  memory allocate(std::size_t bytes) {
+    void* made = nullptr;
+    check(kiln_device_allocate(get(), bytes, &made));
+    return {made, freed{get()}};
+  }
+  // Complete on return.
+  void upload(void* to, const void* from, std::size_t bytes) { check(kiln_device_upload(get(), to, from, bytes)); }
+  void download(void* to, const void* from, std::size_t bytes) { check(kiln_device_download(get(), to, from, bytes)); }
+  void copy(void* to, const void* from, std::size_t bytes) { check(kiln_device_copy(get(), to, from, bytes)); }
+
+ private:
+  details::owner<kiln_device, kiln_device_close> handle_;
+};
+
 // What a file says about itself, without a device.
 class description {
  public:

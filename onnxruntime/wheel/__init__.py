@@ -6,7 +6,7 @@
 """
 import pathlib
 
-__all__ = ["get_ep_name", "get_ep_names", "get_library_path"]
+__all__ = ["get_ep_name", "get_ep_names", "get_gpu_ep_name", "get_library_path"]
 
 
 def get_library_path() -> str:
@@ -22,6 +22,11 @@ def get_ep_name() -> str:
     return "KilnExecutionProvider"
 
 
+def get_gpu_ep_name() -> str:
+    """Name of the execution provider whose tensors are in the memory of a GPU. It has a device for each GPU."""
+    return "KilnGpuExecutionProvider"
+
+
 def get_ep_names() -> list[str]:
     """Names of all execution providers of this package."""
-    return [get_ep_name()]
+    return [get_ep_name(), get_gpu_ep_name()]

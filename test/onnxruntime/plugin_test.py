@@ -75,8 +75,8 @@ class Plugin(unittest.TestCase):
         self.assertEqual(len(devices), 1)
         self.assertEqual(devices[0].ep_vendor, "Kiln")
 
-    def test_the_wheel_names_the_same_provider(self):
-        self.assertEqual(runpy.run_path(WHEEL)["get_ep_names"](), [NAME])
+    def test_the_wheel_names_the_same_providers(self):
+        self.assertEqual(runpy.run_path(WHEEL)["get_ep_names"](), [NAME, "KilnGpuExecutionProvider"])
 
     def test_one_session_for_all_shapes(self):
         r = np.random.default_rng(2)
