@@ -390,11 +390,34 @@ Value code_builder::load_strided(Value pointer, Value offset, std::int64_t strid
   if (lanes == 1 || stride == 1) return load(pointer, offset, type, lanes);
   if (stride == 0) return splat(load(pointer, offset, type, 1), lanes);
   if (is_packed(type)) return load_gathered(pointer, add(splat(offset, lanes), mul(lane_numbers(lanes), stride)), type);
+  constexpr std::int64_t most_between = 4, fewest_lanes = 4;
+  if (on.reads_between && std::abs(stride) <= most_between && lanes >= fewest_lanes)
+    return to_compute(load_between(pointer, offset, stride, type, lanes), type);
   values stored;
   for (std::int64_t i = 0; i < lanes; ++i)
     stored.push_back(make<mlir::LLVM::LoadOp>(storage_type(type), address(pointer, add(offset, i * stride), type),
                                               storage_alignment(type)));
   return to_compute(from_lanes(stored), type);
+}
+
+Value code_builder::load_between(Value pointer, Value offset, std::int64_t stride, element_type type,
+                                 std::int64_t lanes) {
+  const std::int64_t distance = std::abs(stride), first = stride < 0 ? (lanes - 1) * stride : 0;
+  Value result;
+  for (std::int64_t part = 0; part < distance; ++part) {
+    // The last vector ends with the last element, because the next one may be outside of the buffer.
+    const std::int64_t begin = std::min(part * lanes, (lanes - 1) * distance + 1 - lanes);
+    Value loaded =
+        make<mlir::LLVM::LoadOp>(with_lanes(storage_type(type), lanes),
+                                 address(pointer, add(offset, first + begin), type), storage_alignment(type));
+    llvm::SmallVector<std::int64_t> order;
+    for (std::int64_t i = 0; i < lanes; ++i) {
+      const std::int64_t at = (stride < 0 ? lanes - 1 - i : i) * distance, here = at / lanes;
+      order.push_back(here == part ? lanes + at - begin : i);
+    }
+    result = make<mlir::vector::ShuffleOp>(result ? result : loaded, loaded, order);
+  }
+  return result;
 }
 
 Value code_builder::load_gathered(Value pointer, Value offsets, element_type type) {

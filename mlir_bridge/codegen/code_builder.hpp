@@ -139,6 +139,8 @@ class code_builder {
   friend class kernel_emitter;  // forgets everything at the start of a stage
   template <class Op>
   Value arithmetic(int opcode, Value a, Value b);
+  // load_strided for codegen_target::reads_between, in storage type.
+  Value load_between(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes);
   std::map<std::tuple<int, void*, void*>, Value> known_;
   std::map<std::pair<void*, std::int64_t>, Value> constants_;
 };

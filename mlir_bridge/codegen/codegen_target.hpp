@@ -26,6 +26,7 @@ struct codegen_target {
   unsigned sizes_space = 0;       // and of an open kernel's table of sizes
   int buffer_alignment = 1;       // bytes, of every buffer that a kernel is given; 1: that of its elements
   bool small_code = false;        // the evaluator looks for the shortest form of a load, which compiles sooner
+  bool reads_between = false;     // loads of every second to fourth element read those between, too, and choose lanes
   bool llvm_bf16 = false;         // LLVM converts between f32 and bf16 (otherwise integer arithmetic does)
   std::int64_t item_operations =
       16384;  // elementary operations that a work item of kernel_emitter::parallel should hold

@@ -42,8 +42,11 @@ void close_stage(kernel_emitter& e) {
 }  // namespace
 
 const codegen_target& host_codegen_target() {
-  static constexpr codegen_target host{
-      .small_code = true, .open_stage = open_stage, .close_stage = close_stage, .pointwise_into = emit_pointwise_into};
+  static constexpr codegen_target host{.small_code = true,
+                                       .reads_between = true,
+                                       .open_stage = open_stage,
+                                       .close_stage = close_stage,
+                                       .pointwise_into = emit_pointwise_into};
   return host;
 }
 

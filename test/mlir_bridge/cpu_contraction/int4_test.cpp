@@ -43,8 +43,14 @@ TEST(Int4, ProductsOfFewRows) {
     }
 }
 
+// Panels of columns, with columns in the last one and steps in the last piece of the depth that do not fill it. 270
+// rows are two items.
 TEST(Int4, ProductsOfManyRows) {
-  for (std::int64_t m : {128, 129, 150}) expect_matches(*int4_dot({m, 96}, {35, 96, 32}), 1e-6);
+  for (std::int64_t m : {40, 78, 129, 270})
+    for (auto [n, k, group] : {std::array<std::int64_t, 3>{35, 96, 32}, {64, 256, 64}, {3, 144, 16}}) {
+      expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
@@ -58,7 +64,7 @@ TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
 TEST(Int4, TypesZeroPointsAndEpilogues) {
   for (element_type type : {f32, f16, bf16})
     for (element_type packed : {i4, u4, i8, u8})
-      for (std::int64_t m : {1, 9}) {
+      for (std::int64_t m : {1, 9, 45}) {
         SCOPED_TRACE(std::string(name(type)) + " " + std::string(name(packed)));
         expect_matches(*int4_dot({1, m, 128}, {20, 128, 32, packed, type, true}, epilogue::bias_relu),
                        type == f32   ? 1e-6

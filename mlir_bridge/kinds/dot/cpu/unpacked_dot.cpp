@@ -8,6 +8,7 @@
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/dot/cpu/unpacked_panels.hpp"
 
 namespace kiln::cpu {
 
@@ -189,12 +190,13 @@ bool is_unpacked_dot(const kernel_emitter& e, const dot_sizes& sizes) {
   const element_type accumulation = accumulation_type(a.type().type);
   const bool one_matrix = std::ranges::all_of(sizes.batch, [](std::int64_t d) { return d == 1; });
   const bool contiguous_rows = !op.transpose_a || sizes.m == 1;
-  if (!op.transpose_b || !contiguous_rows || !one_matrix || sizes.m > most_unpacked_rows || e.in_memory(b) ||
-      !is_float(accumulation))
-    return false;
+  if (!op.transpose_b || !contiguous_rows || !one_matrix || e.in_memory(b) || !is_float(accumulation)) return false;
   return sizes.k > 0 && sizes.k % register_lanes(e, accumulation) == 0;
 }
 
-void emit_unpacked_dot(kernel_emitter& e, const dot_sizes& sizes) { unpacked_dot(e, sizes).emit(); }
+void emit_unpacked_dot(kernel_emitter& e, const dot_sizes& sizes) {
+  if (sizes.m >= least_panel_rows) emit_unpacked_panels(e, sizes);
+  else unpacked_dot(e, sizes).emit();
+}
 
 }  // namespace kiln::cpu
