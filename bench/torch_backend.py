@@ -1,18 +1,26 @@
 """torch.compile with Kiln beside eager torch and inductor: answers, the time of the first call, and the median of later ones.
 Weights are random. Needs torch, onnxscript, torchvision and transformers, and Kiln's package.
 
-    PYTHONPATH=build/ci/python python bench/torch_backend.py [--device cuda] [--threads 2] [MODEL...]
+    PYTHONPATH=build/ci/python python bench/torch_backend.py [--device cuda] [--threads 2] [--cold N] [MODEL...]
+
+Each model and backend has a process of its own. With --cold its first call is timed twice: with empty caches, and in a second
+process with the caches of the first (N of the cold ones run at a time; the warm ones run alone and give the other figures).
+`reduce-overhead` is inductor with CUDA graphs.
 """
 import argparse
+import concurrent.futures
+import json
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 
-import torch
-from kiln import torch_backend
-
 
 def image(name):
+    import torch
     import torchvision
 
     torch.manual_seed(0)
@@ -23,6 +31,7 @@ def image(name):
 
 
 def text(kind):
+    import torch
     import transformers
 
     torch.manual_seed(0)
@@ -41,10 +50,12 @@ MODELS = {
     "bert_6_layers_384": lambda: text("bert"),
     "gpt2_4_layers_384": lambda: text("gpt2"),
 }
-BACKENDS = {"kiln": torch_backend.kiln, "inductor": "inductor"}
+BACKENDS = ["kiln", "inductor", "reduce-overhead"]
 
 
 def tensors_of(result):
+    import torch
+
     if isinstance(result, torch.Tensor):
         return [result]
     parts = result.to_tuple() if hasattr(result, "to_tuple") else result
@@ -52,6 +63,8 @@ def tensors_of(result):
 
 
 def timed(function, device):
+    import torch
+
     if device == "cuda":
         torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -65,21 +78,46 @@ def median_ms(function, device, runs=30):
     return statistics.median(timed(function, device)[0] for _ in range(runs))
 
 
-def measure(name, device, threads):
+def measure(name, backend, device, threads):
+    """One model with one backend, in this process, as a dict of figures."""
+    import torch
+    from kiln import torch_backend
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(threads)
     model, x = MODELS[name]()
     model, x = model.eval().to(device), x.to(device)
-    expected = tensors_of(model(x))
-    print(f"{name}: eager {median_ms(lambda: model(x), device):.2f} ms", flush=True)
-    for backend, function in BACKENDS.items():
-        torch._dynamo.reset()
-        before = torch_backend.graphs()
-        options = {"options": {"threads": threads}} if backend == "kiln" else {}
-        compiled = torch.compile(model, backend=function, **options)
+    with torch.no_grad():
+        expected = tensors_of(model(x))
+        eager = median_ms(lambda: model(x), device)
+        more = {"kiln": {"backend": torch_backend.kiln, "options": {"threads": threads}}, "inductor": {}, "reduce-overhead": {"mode": "reduce-overhead"}}
+        compiled = torch.compile(model, **more[backend])
         first, result = timed(lambda: compiled(x), device)
         error = max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(tensors_of(result), expected))
-        refused = [r.refused for r in torch_backend.graphs() if r.refused and not any(r is old for old in before)]
-        note = f"; eager graphs: {refused}" if refused else ""
-        print(f"  {backend:9} {median_ms(lambda: compiled(x), device):8.2f} ms, first call {first / 1e3:5.1f} s, error {error:.1e}{note}", flush=True)
+        compiled(x)
+        later = median_ms(lambda: compiled(x), device)
+    counters = torch._dynamo.utils.counters
+    refused = [r.refused for r in torch_backend.graphs() if r.refused]
+    return {"eager_ms": eager, "ms": later, "first_s": first / 1e3, "error": error, "graphs": counters["stats"]["unique_graphs"], "breaks": sum(counters["graph_break"].values()), "refused": refused}
+
+
+def in_process(name, backend, chosen, caches=None):
+    env = dict(os.environ)
+    if caches:
+        env |= {v: os.path.join(caches, v.lower()) for v in ("KILN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+    done = subprocess.run([sys.executable, __file__, name, "--only", backend, "--device", chosen.device, "--threads", str(chosen.threads)], capture_output=True, text=True, env=env)
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:300]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def show(name, backend, cold, f):
+    if "failed" in f:
+        print(f"{name:20} {backend:16} failed: {f['failed']}", flush=True)
+        return
+    first = f"first call {cold['first_s']:5.1f} s cold, {f['first_s']:5.1f} s warm" if cold else f"first call {f['first_s']:5.1f} s"
+    note = f"; runs eagerly: {f['refused']}" if f["refused"] else ""
+    print(f"{name:20} {backend:16} {f['ms']:8.3f} ms (eager {f['eager_ms']:.3f}), {first}, error {f['error']:.1e}, {f['graphs']} graphs, {f['breaks']} breaks{note}", flush=True)
 
 
 def main():
@@ -87,12 +125,20 @@ def main():
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cold", type=int, default=0)
+    parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--only", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(chosen.threads)
-    with torch.no_grad():
-        for name in chosen.models:
-            measure(name, chosen.device, chosen.threads)
+    if chosen.only:
+        print(json.dumps(measure(chosen.models[0], chosen.only, chosen.device, chosen.threads)))
+        return
+    pairs = [(name, backend) for name in chosen.models for backend in chosen.backends.split(",")]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max(1, chosen.cold)) as pool:
+        caches = {p: os.path.join(folder, "-".join(p)) for p in pairs}
+        cold = {p: pool.submit(in_process, *p, chosen, caches[p]) for p in pairs} if chosen.cold else {}
+        cold = {p: f.result() for p, f in cold.items()}
+        for p in pairs:
+            show(*p, cold.get(p), in_process(*p, chosen, caches[p] if chosen.cold else None))
 
 
 if __name__ == "__main__":

@@ -172,8 +172,12 @@ compiler::compiler(const provider_options& options)
   const finished version = run({program_, "--version"}, 1);
   version_ = version.words + build_of(program_);
   const finished listed = run({program_, "ops", "--json"}, 1);
-  if (listed.status != 0)
-    throw std::runtime_error("kiln: '" + program_ + "' does not list its operators: it is no compiler of this kind");
+  if (listed.status != 0) {
+    const std::string words = run({program_, "ops"}, 2).words;
+    throw std::runtime_error("kiln: '" + program_ +
+                             "' does not list its operators: it is no compiler of this kind, or cannot start (" +
+                             words.substr(0, words.find('\n')) + ")");
+  }
   const nlohmann::json operators = nlohmann::json::parse(listed.words).at("operators");
   for (const auto& op : operators)
     known_[{op.at("domain").get<std::string>(), op.at("name").get<std::string>()}] = {

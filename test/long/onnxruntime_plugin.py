@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Models through ONNX Runtime's own session, with its CPU provider and with Kiln's plug-in: answers, nodes taken, times.
 
-    onnxruntime_plugin.py PLUGIN ZOO FILLED [NAME...] [--option NAME=VALUE ...]
+    onnxruntime_plugin.py PLUGIN ZOO FILLED [NAME...] [--option NAME=VALUE ...] [--gpu cuda:0]
 
 PLUGIN is libonnxruntime_providers_kiln.so, ZOO a folder with zoo.py and NAME.json files that say which inputs a model has
 (all cases run in one session; other models get random inputs), FILLED has the models NAME.onnx. Exits 1 if an answer is wrong or a session fails. Answers
 are compared with a session that optimizes a little (ORT_ENABLE_BASIC), because the full optimizer changes answers of some
-quantized models; times with one that optimizes fully.
+quantized models; times with one that optimizes fully. --gpu takes the provider whose tensors are in the memory of this GPU.
 """
 import argparse
 import glob
@@ -85,11 +85,13 @@ def main():
     arguments.add_argument("filled")
     arguments.add_argument("names", nargs="*")
     arguments.add_argument("--option", action="append", default=[])
+    arguments.add_argument("--gpu", default="")
     o = arguments.parse_args()
     sys.path.insert(0, o.zoo)
     import zoo
     ort.register_execution_provider_library("kiln", os.path.abspath(o.plugin))
-    devices = [d for d in ort.get_ep_devices() if d.ep_name == "KilnExecutionProvider"]
+    name = "KilnGpuExecutionProvider" if o.gpu else "KilnExecutionProvider"
+    devices = [d for d in ort.get_ep_devices() if d.ep_name == name and d.ep_metadata.get("device", "") == o.gpu]
     counts, whole, ratios = {}, 0, []
     for file in sorted(glob.glob(f"{o.filled}/*.onnx")):
         name = os.path.basename(file)[:-5]

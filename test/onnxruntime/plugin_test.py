@@ -267,8 +267,17 @@ class Plugin(unittest.TestCase):
         for wrong, words in (({"colour": "red"}, "there is no such option"), ({"specialize": "never"}, "not one of"), ({"threads": "many"}, "no number")):
             self.refused(words, **wrong)
         self.refused("KILN_COMPILER", compiler="/nowhere/kiln")
+        self.refused("libabsent.so: cannot open shared object file", compiler=self.program_that_cannot_start())
         with self.assertRaisesRegex(Exception, "cuda"):
             ort.InferenceSession(perceptron(), options(device="cuda:77"))
+
+    def program_that_cannot_start(self):
+        """What a loader says of a library that is missing is in the message."""
+        path = f"{CACHE.name}/broken"
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\necho \"$0: error while loading shared libraries: libabsent.so: cannot open shared object file\" >&2\nexit 127\n")
+        os.chmod(path, 0o700)
+        return path
 
     def test_a_wrong_shape_is_an_error_and_the_session_goes_on(self):
         nodes = [h.make_node("Add", ["x", "z"], ["a"]), h.make_node("Neg", ["a"], ["y"])]
