@@ -1,7 +1,7 @@
 """ONNX Runtime's session with Kiln and tensors in a GPU's memory, beside `kiln perf` of the same model: medians of a call, taking
 turns, and the copies that PyTorch's profiler sees in 20 calls. Answers are compared with ONNX Runtime's on the processor first.
 
-    python bench/onnxruntime_gpu.py KILN PLUGIN MODEL.onnx... [--device cuda:0] [--precision fp16] [--runs 300] [--turns 3]
+    python bench/onnxruntime_gpu.py KILN PLUGIN MODEL.onnx... [--device cuda:0] [--precision fp16] [--option graph=on] [--runs 300] [--turns 3]
 
 Needs onnxruntime from 1.25 on, and torch for the profiler.
 """
@@ -83,7 +83,8 @@ def measure(o, path, folder):
     feed = inputs_of(reference)
     expected = reference.run(None, feed)
     begin = time.perf_counter()
-    session = ort.InferenceSession(path, options(o.device, compiler=o.kiln, precision=o.precision or "model"))
+    given = dict(p.split("=", 1) for p in o.option)
+    session = ort.InferenceSession(path, options(o.device, compiler=o.kiln, precision=o.precision or "model", **given))
     if session.get_providers()[0] != "KilnGpuExecutionProvider":
         raise SystemExit(f"{path}: the session runs without Kiln")
     binding, results = bound(session, feed, expected, o.device)
@@ -91,8 +92,13 @@ def measure(o, path, folder):
     call()
     first = time.perf_counter() - begin
     error = max(float(np.linalg.norm(r.numpy().astype(np.float64) - e) / max(np.linalg.norm(e.astype(np.float64)), 1e-30)) for r, e in zip(results, expected))
-    median_ms(call, 200)
-    turns = [(perf_ms(o.kiln, file, o.device, o.runs), median_ms(call, o.runs)) for _ in range(o.turns)]
+
+    def plugin_ms():
+        median_ms(call, 100)  # as many as kiln perf's --warmup
+        return median_ms(call, o.runs)
+
+    plugin_ms()
+    turns = [(perf_ms(o.kiln, file, o.device, o.runs), plugin_ms()) for _ in range(o.turns)]
     ours, plugin = (statistics.median(t) for t in zip(*turns))
     name = os.path.basename(path).removesuffix(".onnx")
     print(f"{name:24} kiln perf {ours:.4f} ms, onnxruntime {plugin:.4f} ms, ratio {plugin / ours:.3f}, first answer {first:.2f} s, error {error:.1e}", end="", flush=True)
@@ -106,6 +112,7 @@ def main():
     arguments.add_argument("models", nargs="+")
     arguments.add_argument("--device", default="cuda:0")
     arguments.add_argument("--precision", default="", choices=["", "fp16", "bf16"])
+    arguments.add_argument("--option", action="append", default=[], help="of the provider, as graph=on")
     arguments.add_argument("--runs", type=int, default=300)
     arguments.add_argument("--turns", type=int, default=3)
     o = arguments.parse_args()

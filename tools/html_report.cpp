@@ -11,11 +11,12 @@
 
 #include "ir/container/files.hpp"
 #include "tools/html_text.hpp"
+#include "tools/opened_model.hpp"
 
 namespace kiln::tools {
 namespace {
 
-constexpr double width = 760, height = 180, left = 56, bottom = 24;
+constexpr double width = 760, height = 180, left = 64, bottom = 24;
 
 // An empty plot with the y axis labelled from 0 to `top`, and a caption under the x axis.
 std::string frame(double top, std::string_view unit, std::string_view caption, const std::string& inside) {
@@ -170,9 +171,9 @@ std::string roofline(const std::vector<launch_row>& rows) {
   for (double e = y_first; e <= y_last; ++e)
     svg += fmt::format(
         "<line class='grid' x1='{0}' x2='{1}' y1='{2:.1f}' y2='{2:.1f}'/><text x='{3}' y='{4:.1f}' "
-        "text-anchor='end'>{5:g}{6}</text>",
-        left, width, y_at(std::pow(10, e)), left - 4, y_at(std::pow(10, e)) + 4, std::pow(10, e),
-        e == y_last ? " G/s" : "");
+        "text-anchor='end'>{5:g} {6}{7}</text>",
+        left, width, y_at(std::pow(10, e)), left - 4, y_at(std::pow(10, e)) + 4, std::pow(10, e < 3 ? e : e - 3),
+        e < 3 ? "G" : "T", e == y_last ? "/s" : "");
   // The roof bends where both limits meet. It starts where it enters the picture.
   const double bend = std::clamp(peak / bandwidth, std::pow(10, x_first), std::pow(10, x_last));
   const double begin = std::max(std::pow(10, x_first), std::pow(10, y_first) / bandwidth);
@@ -204,7 +205,7 @@ std::string launch_table(const std::vector<launch_row>& rows) {
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rows[a].ms > rows[b].ms; });
   const double total = end_of(rows);
   std::string html =
-      "<table class='launches'><tr><th>launch<th>nodes of the "
+      "<div class='wide'><table class='launches'><tr><th>launch<th>nodes of the "
       "model<th>kernel<th>ms<th>share<th>MB<th>GB/s<th>GFLOP/s</tr>";
   for (std::size_t i : order) {
     const launch_row& r = rows[i];
@@ -215,7 +216,7 @@ std::string launch_table(const std::vector<launch_row>& rows) {
         i, html_text(r.origin), html_text(r.symbol), r.ms, share, r.bytes / 1e6, r.ms > 0 ? r.bytes / r.ms / 1e6 : 0.0,
         r.operations > 0 && r.ms > 0 ? fmt::format("{:.1f}", r.operations / r.ms / 1e6) : "");
   }
-  return html + "</table>";
+  return html + "</table></div>";
 }
 
 struct figure {
@@ -275,14 +276,14 @@ void write_html_report(const std::filesystem::path& file, const nlohmann::ordere
   std::string title = html_text(document["file"].get<std::string>());
   const std::vector<launch_row> rows = rows_of(document["per_kernel"]);
   std::string page = fmt::format(
-      "<!doctype html><html lang='en'><meta charset='utf-8'><title>{0}</title><style>{1}</style><h1>{0}</h1><p>{2}, "
-      "{3} threads</p>{4}{5}<h2>Runs</h2>{6}<h2>Distribution</h2>{7}<h2>Launches over time</h2>"
+      "<!doctype html><html lang='en'><meta charset='utf-8'><title>{0}</title><style>{1}</style><h1>{0}</h1><p>{2}</p>"
+      "{3}{4}<h2>Runs</h2>{5}<h2>Distribution</h2>{6}<h2>Launches over time</h2>"
       "<p>One run with every launch timed on its own. Point at a bar to see the nodes of the model that it computes; "
-      "follow it to its row. The line is the memory of intermediate values that are still needed.</p>{8}"
-      "<h2>Roofline</h2>{10}<h2>Launches</h2><p>MB is the size of the tensors that a launch reads and writes, GB/s "
+      "follow it to its row. The line is the memory of intermediate values that are still needed.</p>{7}"
+      "<h2>Roofline</h2>{9}<h2>Launches</h2><p>MB is the size of the tensors that a launch reads and writes, GB/s "
       "that size over its time. "
-      "</p>{9}</html>\n",
-      title, style, html_text(document["device_description"].get<std::string>()), document["threads"].dump(),
+      "</p>{8}</html>\n",
+      title, style, html_text(document["device_description"].get<std::string>()) + threads_text(document),
       figures(document), cache_text(document), runs_plot(runs_ms), histogram(runs_ms), timeline(rows),
       launch_table(rows), roofline(rows));
   container::output_file out(file);

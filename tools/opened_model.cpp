@@ -164,6 +164,12 @@ nlohmann::ordered_json describe(const graph_report& r, const std::optional<graph
   return document;
 }
 
+std::string threads_text(const nlohmann::ordered_json& description) {
+  if (description["device"].get<std::string>() != "host") return "";
+  const auto threads = description["threads"].get<unsigned>();
+  return ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
 nlohmann::ordered_json opened_model::describe() const {
   const plan_report& plan = executable().plan().report;
   const kernel_cache* cache = resources().cache();

@@ -49,6 +49,9 @@ class opened_model {
   graph_report graph_;  // of run_once()
 };
 
+// ", 2 threads" after a description of describe()'s device; nothing for a GPU.
+std::string threads_text(const nlohmann::ordered_json& description);
+
 // The key `graph` of documents: how a context ran, what it found out, and whether that was known before.
 nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision,
                                 const graph_memory& memory);

@@ -171,8 +171,8 @@ int measure(options o, bool runs_given, const output_options& output) {
   if (!o.trace.empty()) write_launch_trace(o.trace, document);
   if (!o.times.empty()) write_times(o.times, times);
   output.print(document, [&] {
-    print("{} on {} ({} threads, {})\n", o.file, document["device_description"].get<std::string>(),
-          document["threads"].get<int>(), document["target"].get<std::string>());
+    print("{} on {} ({}{})\n", o.file, document["device_description"].get<std::string>(),
+          document["target"].get<std::string>(), threads_text(document));
     print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
           model.read_ms(), model.instance().finalize_ms(), model.instance().report().hits,
           model.instance().report().misses, model.instance().load_ms(), model.first_run_ms());

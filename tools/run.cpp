@@ -61,8 +61,8 @@ int run_model(const options& o, const output_options& output) {
   document["outputs"] = list;
   output.print(document, [&] {
     const jit_report& jit = model.instance().report();
-    print("{} on {} ({}, {} threads)\n", o.file, document["device"].get<std::string>(),
-          document["target"].get<std::string>(), document["threads"].get<int>());
+    print("{} on {} ({}{})\n", o.file, document["device"].get<std::string>(), document["target"].get<std::string>(),
+          threads_text(document));
     print("  {} kernels, {} launches, {} interpreted; cache {} hits, {} misses\n", document["kernels"].get<int>(),
           document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
     print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", model.read_ms(),

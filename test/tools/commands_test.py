@@ -119,11 +119,13 @@ class Commands(KilnCase):
         self.assertLessEqual(document["p50_ms"], document["p99_ms"])
 
     def test_perf_writes_a_page(self):
-        self.kiln("perf", self.compiled(), "-n", "3", "--html", self.path("report.html"))
+        said = self.kiln("perf", self.compiled(), "-n", "3", "--threads", "1", "--html", self.path("report.html")).stdout
+        self.assertRegex(said, r", 1 thread\)\n")
         with open(self.path("report.html")) as f:
             page = f.read()
         self.assertNotRegex(page, r"<script|<link|src=|https?:")
         self.assertIn("nodes of the model", page)
+        self.assertIn(", 1 thread</p>", page)
         self.assertIn("conv (Conv)", page)
         rows, bars = set(re.findall(r"id='(launch-\d+)'", page)), set(re.findall(r"id='(bar-\d+)'", page))
         self.assertEqual(len(rows), len(bars))
