@@ -39,6 +39,7 @@ std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::
                                               std::span<const shape> outputs, const target_row& target,
                                               native_kernel& kernel) {
   spirv::resolve_limits limits;
+  limits.lone_tasks = target.family == target_family::cpu;
   if (target.family != target_family::cpu) limits.max_threads = target.gpu.max_threads;
   spirv::check_operands(object, inputs, outputs);
   spirv::resolved_object resolved = spirv::resolve(object, inputs, outputs, limits);

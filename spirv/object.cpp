@@ -49,6 +49,7 @@ element_type number_type(std::uint8_t stored) {
 void check_launch(const kernel_launch& l) {
   bool fits = l.rule == launch_rule::per_element ? l.count.size() == 1 && l.block.size() <= 1
               : l.rule == launch_rule::per_row   ? l.count.size() == 1 && l.block.size() <= 1
+              : l.rule == launch_rule::per_task  ? l.count.size() == 1 && l.block.size() == 1
                                                  : l.count.size() == 3 && l.block.size() == 3;
   if (!fits) damaged("launch of '" + l.symbol + "' has the wrong number of sizes");
   if (l.max_threads == 0 || l.max_threads > 1024)
@@ -169,7 +170,7 @@ object deserialize_object(std::span<const std::byte> bytes) {
   o.scratch = texts_of(stored.scratch());
   for (flatbuffers::uoffset_t i = 0; i < bounded(stored.launches()); ++i) {
     const schema::Launch& l = *stored.launches()->Get(i);
-    if (l.rule() > static_cast<std::uint8_t>(launch_rule::per_tile)) damaged("an unknown launch rule");
+    if (l.rule() > static_cast<std::uint8_t>(launch_rule::per_task)) damaged("an unknown launch rule");
     kernel_launch launch{text_of(l.symbol()),
                          static_cast<launch_rule>(l.rule()),
                          texts_of(l.count()),
@@ -228,6 +229,9 @@ resolved_object resolve(const object& o, std::span<const shape> inputs, std::spa
     } else if (l.rule == launch_rule::per_row) {
       r.grid[0] = size(l.count[0], max_grid);
       r.block[0] = l.block.empty() ? open : size(l.block[0], 1024);
+    } else if (l.rule == launch_rule::per_task) {
+      r.grid[0] = size(l.count[0], max_grid);
+      r.block[0] = limits.lone_tasks ? 1 : size(l.block[0], 1024);
     } else {
       std::int64_t elements = size(l.count[0], max_bytes), each = l.block.empty() ? 1 : size(l.block[0], 1 << 20);
       if (each == 0)

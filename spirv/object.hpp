@@ -27,21 +27,21 @@ struct parameter {
   friend bool operator==(const parameter&, const parameter&) = default;
 };
 
-enum class launch_rule : std::uint8_t { per_element, per_row, per_tile };
+enum class launch_rule : std::uint8_t { per_element, per_row, per_tile, per_task };
 }  // namespace kiln::spirv
 template <>
 struct kiln::enum_table<kiln::spirv::launch_rule> {
-  static constexpr std::array<std::string_view, 3> names{"per_element", "per_row", "per_tile"};
+  static constexpr std::array<std::string_view, 4> names{"per_element", "per_row", "per_tile", "per_task"};
 };
 namespace kiln::spirv {
 
 struct kernel_launch {
   std::string symbol;
   launch_rule rule = launch_rule::per_element;
-  // per_element: elements; per_row: rows; per_tile: the grid's x, y, z.
+  // per_element: elements; per_row: rows; per_task: tasks; per_tile: the grid's x, y, z.
   std::vector<std::string> count;
-  // per_element: elements per thread (default 1); per_row: threads (default: the finalizer chooses); per_tile: threads
-  // x, y, z.
+  // per_element: elements per thread (default 1); per_row: threads (default: the finalizer chooses); per_task: threads
+  // on a GPU (a CPU has one thread for each task); per_tile: threads x, y, z.
   std::vector<std::string> block;
   std::string shared_bytes = {};     // dynamic shared memory; empty: none
   std::uint32_t max_threads = 1024;  // __launch_bounds__
@@ -85,6 +85,7 @@ std::vector<shape> infer(const object& o, std::span<const shape> inputs);
 struct resolve_limits {
   std::int64_t max_threads = 1024;     // per workgroup, on the target
   std::int64_t preferred_block = 256;  // used if the rule does not specify a size
+  bool lone_tasks = false;             // a task has one thread
 };
 
 // A parameter with its value: a buffer, or a constant as the bits of its type.

@@ -1,6 +1,7 @@
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numbers>
 #include <string>
@@ -345,15 +346,37 @@ Value call_libm(code_builder& b, const std::string& function, std::span<const Va
 
 namespace {
 
+// llvm.fptosi.sat without its form for vectors, which LLVM splits into scalars on a CPU.
+Value saturated_lanes(code_builder& b, Value v, int width) {
+  mlir::Type type = b.with_lanes(b.builder.getIntegerType(static_cast<unsigned>(width)), b.lanes_of(v));
+  const double end = std::ldexp(1.0, width - 1);  // the first float that is too large
+  const double last = b.scalar_of(v).isF32() ? std::nextafterf(static_cast<float>(end), 0) : std::nextafter(end, 0);
+  auto compare = [&](arith::CmpFPredicate how, double with) {
+    return b.make<arith::CmpFOp>(how, v, b.number(v.getType(), with)).getResult();
+  };
+  Value inside = b.select(compare(arith::CmpFPredicate::OGE, -end), v, b.number(v.getType(), -end));
+  inside = b.select(compare(arith::CmpFPredicate::OGE, end), b.number(v.getType(), last), inside);
+  inside = b.select(compare(arith::CmpFPredicate::UNO, 0), b.number(v.getType(), 0), inside);
+  const std::int64_t most =
+      width == 64 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
+  return b.select(compare(arith::CmpFPredicate::OGE, end), b.integer(type, most),
+                  b.make<arith::FPToSIOp>(type, inside).getResult());
+}
+
 // Converts floats to integers. NaN becomes 0. Values saturate at 64 bits for 64-bit types; for other types they
 // saturate at 32 bits and then wrap.
 Value float_to_integer(code_builder& b, Value v, element_type to) {
   std::int64_t lanes = b.lanes_of(v);
   bool wide = storage_bits(to) == 64 || to == element_type::u32;
   mlir::Type type = b.with_lanes(b.builder.getIntegerType(wide ? 64 : 32), lanes);
-  const char* name = to == element_type::u64 ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  Value saturated =
-      b.make<mlir::LLVM::CallIntrinsicOp>(type, b.builder.getStringAttr(name), mlir::ValueRange{v}).getResult(0);
+  Value saturated;
+  if (lanes > 1 && to != element_type::u64 && !b.on.function) {
+    saturated = saturated_lanes(b, v, wide ? 64 : 32);
+  } else {
+    const char* name = to == element_type::u64 ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
+    saturated =
+        b.make<mlir::LLVM::CallIntrinsicOp>(type, b.builder.getStringAttr(name), mlir::ValueRange{v}).getResult(0);
+  }
   mlir::Type target = b.type(to, lanes);
   return target == type ? saturated : b.make<arith::TruncIOp>(target, saturated).getResult();
 }

@@ -187,13 +187,14 @@ class collector : public clang::PPCallbacks {
     std::string_view rule = std::string_view(rule_text.text).substr(0, open);
     kernel_launch launch;
     if (open == std::string::npos || rule_text.text.back() != ')' || !parse_enum(rule, launch.rule))
-      return fail(
-          rule_text.at(0),
-          "a launch rule is per_element(n), per_row(rows) or per_tile(x, y, z, threads_x, threads_y, threads_z)");
+      return fail(rule_text.at(0),
+                  "a launch rule is per_element(n), per_row(rows), per_task(tasks, threads) or per_tile(x, y, z, "
+                  "threads_x, threads_y, threads_z)");
     auto sizes =
         split(part(rule_text, std::string_view(rule_text.text).substr(open + 1, rule_text.text.size() - open - 2)));
     bool tile = launch.rule == launch_rule::per_tile;
-    if (tile ? sizes.size() != 6 : sizes.empty() || sizes.size() > 2)
+    const bool task = launch.rule == launch_rule::per_task;
+    if (tile ? sizes.size() != 6 : sizes.size() < (task ? 2u : 1u) || sizes.size() > 2)
       return fail(rule_text.at(0), std::string(rule) + " does not take " + std::to_string(sizes.size()) + " sizes");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (!integer(sizes[i])) return;

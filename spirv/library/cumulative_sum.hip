@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(256) cumulative_sum(const T* x, T* y, int64_t 
   KILN_ATTRIBUTE(exclusive, 0)                                                                         \
   KILN_ATTRIBUTE(reverse, 0)                                                                           \
   KILN_OUTPUT(0, onnx, same_as(input0))                                                                \
-  KILN_LAUNCH(cumulative_sum<type>, per_row(elements(input0) / max(dim(input0, axis), 1), 256), input0, output0, dim(input0, axis), \
+  KILN_LAUNCH(cumulative_sum<type>, per_task(elements(input0) / max(dim(input0, axis), 1), 256), input0, output0, dim(input0, axis), \
               axis == -1 ? 1 : product(input0, axis + 1, rank(input0)), exclusive, reverse)
 CUMULATIVE_SUM(float, float32)
 CUMULATIVE_SUM(double, float64)

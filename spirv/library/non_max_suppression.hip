@@ -14,6 +14,33 @@ __device__ inline float overlap(const float* a, const float* b, int centered) {
   return joined > 0.0f ? common / joined : 0.0f;
 }
 
+// What one thread chooses: it takes boxes from a heap and compares each with those chosen before. Returns their number. `heap` has room for n.
+__device__ inline int choose_alone(const float* box, const float* score, int* heap, int* chosen, int n, int most, float overlap_limit, float score_limit, int centered) {
+  int size = 0, picked = 0;
+  auto before = [&](int a, int b) { return score[a] > score[b] || (score[a] == score[b] && a < b); };
+  auto sink = [&](int at) {
+    int moved = heap[at];
+    for (int below; (below = 2 * at + 1) < size; at = below) {
+      if (below + 1 < size && before(heap[below + 1], heap[below])) ++below;
+      if (!before(heap[below], moved)) break;
+      heap[at] = heap[below];
+    }
+    heap[at] = moved;
+  };
+  for (int i = 0; i < n; ++i)
+    if (score[i] > score_limit) heap[size++] = i;
+  for (int i = size / 2; i-- > 0;) sink(i);
+  while (picked < most && size > 0) {
+    int next = heap[0];
+    heap[0] = heap[--size];
+    sink(0);
+    bool kept = true;
+    for (int c = 0; c < picked && kept; ++c) kept = !(overlap(box + 4 * (int64_t)next, box + 4 * (int64_t)chosen[c], centered) > overlap_limit);
+    if (kept) chosen[picked++] = next;
+  }
+  return picked;
+}
+
 __global__ void __launch_bounds__(256) choose_boxes(const float* boxes, const float* scores, float* alive, int* chosen, int* counts, int n, int classes, int most, float overlap_limit, float score_limit, int centered) {
   __shared__ float best_score[256];
   __shared__ int best_box[256];
@@ -21,6 +48,10 @@ __global__ void __launch_bounds__(256) choose_boxes(const float* boxes, const fl
   const float* box = boxes + (int64_t)image * n * 4;
   const float* score = scores + (int64_t)blockIdx.x * n;
   float* left = alive + (int64_t)blockIdx.x * n;
+  if (blockDim.x == 1) {
+    counts[blockIdx.x] = choose_alone(box, score, (int*)left, chosen + (int64_t)blockIdx.x * most, n, most, overlap_limit, score_limit, centered);
+    return;
+  }
   for (int i = thread; i < n; i += blockDim.x) left[i] = score[i] > score_limit ? score[i] : -INFINITY;
   while (picked < most) {
     float high = -INFINITY;
@@ -76,5 +107,5 @@ KILN_OUTPUT(1, int64, dims(1))
 KILN_SCRATCH(0, 4 * elements(input1))
 KILN_SCRATCH(1, 4 * dim(input1, 0) * dim(input1, 1) * min(max_output_boxes_per_class, dim(input0, 1)))
 KILN_SCRATCH(2, 4 * dim(input1, 0) * dim(input1, 1))
-KILN_LAUNCH(choose_boxes, per_row(dim(input1, 0) * dim(input1, 1), 256), input0, input1, scratch0, scratch1, scratch2, dim(input0, 1), dim(input1, 1), min(max_output_boxes_per_class, dim(input0, 1)), iou_threshold, score_threshold, center_point_box)
-KILN_LAUNCH(join_lists, per_row(1, 256), scratch1, scratch2, output0, output1, dim(input1, 0) * dim(input1, 1), dim(input1, 1), min(max_output_boxes_per_class, dim(input0, 1)))
+KILN_LAUNCH(choose_boxes, per_task(dim(input1, 0) * dim(input1, 1), 256), input0, input1, scratch0, scratch1, scratch2, dim(input0, 1), dim(input1, 1), min(max_output_boxes_per_class, dim(input0, 1)), iou_threshold, score_threshold, center_point_box)
+KILN_LAUNCH(join_lists, per_task(1, 256), scratch1, scratch2, output0, output1, dim(input1, 0) * dim(input1, 1), dim(input1, 1), min(max_output_boxes_per_class, dim(input0, 1)))

@@ -7,8 +7,8 @@ template <class T>
 __global__ void __launch_bounds__(256) count_tiles(const T* x, int* counts, int64_t n) {
   __shared__ int partial[max_waves];
   int own = 0, total;
-  for (int e = 0; e < tile; e += 256) {
-    int64_t i = (int64_t)blockIdx.x * tile + e + threadIdx.x;
+  for (int e = threadIdx.x; e < tile; e += blockDim.x) {
+    int64_t i = (int64_t)blockIdx.x * tile + e;
     own += i < n && x[i] != T(0);
   }
   scan_workgroup(own, partial, &total);
@@ -31,7 +31,7 @@ template <class T>
 __global__ void __launch_bounds__(256) place_tiles(const T* x, const int* counts, const int64_t* count, int64_t* places, int64_t n) {
   __shared__ int partial[max_waves];
   int carried = counts[blockIdx.x];
-  for (int e = 0; e < tile; e += 256) {
+  for (int e = 0; e < tile; e += blockDim.x) {
     int64_t i = (int64_t)blockIdx.x * tile + e + threadIdx.x;
     int total, found = i < n && x[i] != T(0), before = scan_workgroup(found, partial, &total);
     if (found) places[carried + before] = i;
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(256) place_tiles(const T* x, const int* counts
   KILN_OUTPUT(0, int64, dims(elements(input0)))                                                                          \
   KILN_OUTPUT(1, int64, dims(1))                                                                                         \
   KILN_SCRATCH(0, 4 * ceil_div(elements(input0), 1024))                                                                  \
-  KILN_LAUNCH(count_tiles<type>, per_row(ceil_div(elements(input0), 1024), 256), input0, scratch0, elements(input0))    \
-  KILN_LAUNCH(sum_tiles, per_row(1, 1024), scratch0, output1, ceil_div(elements(input0), 1024))                          \
-  KILN_LAUNCH(place_tiles<type>, per_row(ceil_div(elements(input0), 1024), 256), input0, scratch0, output1, output0, elements(input0))
+  KILN_LAUNCH(count_tiles<type>, per_task(ceil_div(elements(input0), 1024), 256), input0, scratch0, elements(input0))    \
+  KILN_LAUNCH(sum_tiles, per_task(1, 1024), scratch0, output1, ceil_div(elements(input0), 1024))                          \
+  KILN_LAUNCH(place_tiles<type>, per_task(ceil_div(elements(input0), 1024), 256), input0, scratch0, output1, output0, elements(input0))
 NON_ZERO(float, float32)
 NON_ZERO(int, int32)
 NON_ZERO(long, int64)

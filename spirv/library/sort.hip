@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(1024) sort_long(const T* x, T* values, int64_t
   KILN_ATTRIBUTE(descending, 0)                                                                                       \
   KILN_OUTPUT(0, onnx, same_as(input0))                                                                               \
   KILN_OUTPUT(1, int64, same_as(input0))                                                                              \
-  KILN_LAUNCH(sort_short<type>, per_row(dim(input0, -1) <= 2048 ? product(input0, 0, -1) : 0, dim(input0, -1) <= 256 ? 128 : 1024), \
+  KILN_LAUNCH(sort_short<type>, per_task(dim(input0, -1) <= 2048 ? product(input0, 0, -1) : 0, dim(input0, -1) <= 256 ? 128 : 1024), \
               input0, output0, output1, dim(input0, -1), descending)                                                  \
-  KILN_LAUNCH(sort_long<type>, per_row(dim(input0, -1) <= 2048 ? 0 : product(input0, 0, -1), 1024), input0, output0, output1, dim(input0, -1), descending)
+  KILN_LAUNCH(sort_long<type>, per_task(dim(input0, -1) <= 2048 ? 0 : product(input0, 0, -1), 1024), input0, output0, output1, dim(input0, -1), descending)
 SORT(float, float32)
 SORT(int, int32)
 SORT(long, int64)

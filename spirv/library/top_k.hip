@@ -74,6 +74,6 @@ __global__ void __launch_bounds__(1024) top_k(const T* x, T* values, int64_t* or
   KILN_ATTRIBUTE(largest, 1)                                                                           \
   KILN_OUTPUT(0, onnx, with_dim(input0, -1, k))                                                        \
   KILN_OUTPUT(1, int64, with_dim(input0, -1, k))                                                       \
-  KILN_LAUNCH(top_k<type>, per_row(product(input0, 0, -1), k <= 2048 && k <= dim(input0, -1) ? (dim(input0, -1) <= 512 ? 128 : 1024) : 0), input0, output0, output1, dim(input0, -1), k, largest)
+  KILN_LAUNCH(top_k<type>, per_task(product(input0, 0, -1), k <= 2048 && k <= dim(input0, -1) ? (dim(input0, -1) <= 512 ? 128 : 1024) : 0), input0, output0, output1, dim(input0, -1), k, largest)
 TOP_K(float, float32)
 TOP_K(int, int32)

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(1024) unique(const T* x, T* values, int64_t* f
   KILN_OUTPUT(4, int64, dims(1))                                                                                                               \
   KILN_SCRATCH(0, bytes * elements(input0))                                                                                                    \
   KILN_SCRATCH(1, 8 * elements(input0))                                                                                                        \
-  KILN_LAUNCH(unique<type>, per_row(1, 1024), input0, output0, output1, output2, output3, output4, scratch0, scratch1, elements(input0))
+  KILN_LAUNCH(unique<type>, per_task(1, 1024), input0, output0, output1, output2, output3, output4, scratch0, scratch1, elements(input0))
 UNIQUE(float, float32, 4)
 UNIQUE(int, int32, 4)
 UNIQUE(long, int64, 8)

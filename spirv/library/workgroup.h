@@ -34,10 +34,28 @@ __device__ inline unsigned ordered_key(float x) {
 __device__ inline unsigned ordered_key(int x) { return (unsigned)x ^ 0x80000000u; }
 __device__ inline unsigned long ordered_key(long x) { return (unsigned long)x ^ 0x8000000000000000ul; }
 
-// A comparator network over n elements, whatever n: comparators that reach past the end would compare with infinity. All of a workgroup takes part.
-// `before(a, b)`: whether element a stands before element b as they are; `swap(a, b)` exchanges them.
+// Sorts n elements as sort_workgroup does, by a heap whose first element is the last in order.
+template <class Before, class Swap>
+__device__ void sort_alone(int n, Before before, Swap swap) {
+  auto sink = [&](int at, int size) {
+    for (int below; (below = 2 * at + 1) < size; at = below) {
+      if (below + 1 < size && before(below, below + 1)) ++below;
+      if (!before(at, below)) return;
+      swap(at, below);
+    }
+  };
+  for (int i = n / 2; i-- > 0;) sink(i, n);
+  for (int size = n; size-- > 1;) {
+    swap(0, size);
+    sink(0, size);
+  }
+}
+
+// A comparator network over n elements, whatever n: comparators that reach past the end would compare with infinity. All of a workgroup takes part;
+// one thread alone has a shorter way. `before(a, b)`: whether element a stands before element b as they are; `swap(a, b)` exchanges them.
 template <class Before, class Swap>
 __device__ void sort_workgroup(int n, Before before, Swap swap) {
+  if (blockDim.x == 1) return sort_alone(n, before, swap);
   int half = 1;
   while (half < n) half *= 2;
   half /= 2;

@@ -5,6 +5,7 @@
 
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
+#include "spirv/lowering/indices.hpp"
 #include "spirv/lowering/words.hpp"
 #include "spirv/lowering/work_items.hpp"
 
@@ -64,6 +65,17 @@ Value* lane_replacement(builder& b, CallInst& c, Value* lane) {
     case intrinsic::amdgcn_ballot:
       return b.CreateZExtOrTrunc(meet(b, meeting::ballot, {c.getArgOperand(0)}), c.getType());
     default: return nullptr;
+  }
+}
+
+void meet_nobody(llvm::Function& body) {
+  for (CallInst* c : calls_of(body)) {
+    const auto found = std::ranges::find(meeting_names, c->getCalledFunction()->getName(), &meeting_name::name);
+    if (found == std::end(meeting_names)) continue;
+    builder b(c);
+    if (found->kind == meeting::shuffle) c->replaceAllUsesWith(c->getArgOperand(0));
+    if (found->kind == meeting::ballot) c->replaceAllUsesWith(b.CreateZExt(c->getArgOperand(0), c->getType()));
+    c->eraseFromParent();
   }
 }
 

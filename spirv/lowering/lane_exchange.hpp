@@ -11,4 +11,8 @@ namespace kiln::spirv {
 // is i32, the number of the item within its wave.
 llvm::Value* lane_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, llvm::Value* lane);
 
+// Removes the placeholders from the body of a workgroup's only item: it waits for nobody, and its own value is the only
+// one.
+void meet_nobody(llvm::Function& body);
+
 }  // namespace kiln::spirv

@@ -38,6 +38,11 @@ void add_workgroups(std::vector<test_case>& all) {
              for (int k = i / 256 * 256; k < i; ++k) sum += v[k];
              return sum;
            }));
+  barriers("sum_of_tasks", {numbers}, each_int({(n + 99) / 100}, [&](int task) {
+             int sum = 0;
+             for (int k = task * 100; k < std::min(n, task * 100 + 100); ++k) sum += v[k];
+             return sum;
+           }));
   barriers("barrier_in_branch", {numbers},
            each_int({n}, [&](int i) { return i / 64 % 2 ? v[i ^ 1] + 1 : v[i / 64 * 64 + 63 - i % 64] * 2; }));
   literal steps = each_int({n / 128}, [](int g) { return g * 3 % 7; });

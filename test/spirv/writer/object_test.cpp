@@ -128,6 +128,18 @@ TEST(object, a_workgroup_too_large_is_refused) {
   }
 }
 
+TEST(object, a_task_has_one_thread_where_the_limits_say_so) {
+  object o = example();
+  o.launches[1].rule = launch_rule::per_task;
+  std::vector<shape> x{{element_type::f32, {6, 1000}}};
+  EXPECT_EQ(resolve(o, x, x).launches[1].block[0], 128);
+  const resolved_object alone = resolve(o, x, x, {.lone_tasks = true});
+  EXPECT_EQ(alone.launches[1].block[0], 1);
+  EXPECT_EQ(alone.launches[1].grid[0], 6);
+  o.launches[1].block.clear();
+  EXPECT_THROW(deserialize_object(serialize(o)), error);
+}
+
 TEST(object, reads_back) { EXPECT_EQ(deserialize_object(serialize(example())), example()); }
 
 TEST(object, what_no_reader_would_take_is_not_written) {

@@ -37,6 +37,23 @@ __global__ void prefix_sum(const int* x, int* y) {
   y[i] = part[t] - mine;
 }
 
+// Right for any number of threads; a CPU has one.
+KILN_OPERATOR("corpus", "sum_of_tasks") KILN_OUTPUT(0, int32, dims(ceil_div(elements(input0), 100))) KILN_LAUNCH(sum_of_tasks, per_task(ceil_div(elements(input0), 100), 96), input0, output0, elements(input0))
+__global__ void sum_of_tasks(const int* x, int* y, int n) {
+  __shared__ int part[32];
+  int first = blockIdx.x * 100, last = min(first + 100, n), own = 0, lane = threadIdx.x % warpSize, wave = threadIdx.x / warpSize;
+  for (int i = first + threadIdx.x; i < last; i += blockDim.x) own += x[i];
+  for (int d = 1; d < warpSize; d *= 2) {
+    int below = __shfl_up(own, d);
+    if (lane >= d) own += below;
+  }
+  if (lane == warpSize - 1 || threadIdx.x == blockDim.x - 1) part[wave] = own;
+  __syncthreads();
+  int sum = 0;
+  for (int w = 0; w * warpSize < blockDim.x; ++w) sum += part[w];
+  if (__all(sum == part[0]) == (sum == part[0]) && threadIdx.x == 0) y[blockIdx.x] = sum;
+}
+
 KILN_OPERATOR("corpus", "barrier_in_branch") KILN_OUTPUT(0, int32, same_as(input0)) KILN_LAUNCH(barrier_in_branch, per_tile(elements(input0) / 64, 1, 1, 64, 1, 1), input0, output0)
 __global__ void barrier_in_branch(const int* x, int* y) {
   __shared__ int tile[64];
