@@ -24,6 +24,7 @@
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
 #include "aot/passes/recognize_normalization.hpp"
+#include "aot/passes/row_factors.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
 #include "aot/passes/simplify_attention.hpp"
 #include "aot/passes/simplify_contractions.hpp"
@@ -86,6 +87,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
     passes.push_back(convert_precision{*options.precision});
     passes.push_back(simplify("simplify_converted"));
   }
+  passes.push_back(row_factors{log});
   if (options.int4_weights) passes.push_back(quantize_weights{options.quantized});
   passes.push_back(split_concats{});
   passes.push_back(dead_code{});

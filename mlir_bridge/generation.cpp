@@ -47,7 +47,7 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   mlir::MLIRContext& context = kernel.impl().context->context;
   generation g{to_fusion(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)), {}, nullptr};
   codegen::replace_empty_operands(*g.fusion);
-  const instruction* anchor = find_anchor(*g.fusion, kernel.symbol());
+  const auto [anchor, inner] = find_anchors(*g.fusion, kernel.symbol());
   const kernel_kind& kind = *find_kind(anchor ? anchor->op().name() : "");
   const bool cpu = target.family == target_family::cpu;
   g.generator = cpu ? kind.cpu : kind.gpu;
@@ -68,6 +68,17 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
       cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
   g.emitter =
       std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, configuration, on, *g.code);
+  std::vector<codegen::inner_anchor> emitted;
+  for (const instruction* each : inner) {
+    const kernel_kind& of_inner = *find_kind(each->op().name());
+    const kernel_generator& generator = cpu ? of_inner.cpu : of_inner.gpu;
+    if (auto* emit = open ? generator.emit_open : generator.emit) emitted.push_back({each, emit});
+    else
+      throw error(error_kind::unsupported, "target '" + target.name + "' has no generator for '" +
+                                               std::string(of_inner.operation) + "' in a kernel");
+  }
+  g.emitter->set_inner_anchors(std::move(emitted));
+  if (!g.generator.takes_inner) g.emitter->emit_inner_anchors();
   return g;
 }
 

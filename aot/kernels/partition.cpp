@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "aot/kernels/joined_anchors.hpp"
 #include "aot/kernels/kernel_order.hpp"
 #include "aot/kernels/traits.hpp"
 #include "aot/kernels/value_sources.hpp"
@@ -61,6 +62,7 @@ class partitioner {
   partitioner(module& m, const partition_options& options)
       : module_(m),
         options_(options),
+        joined_(find_joined_anchors(m)),
         order_(m.instructions().size(),
                {[this](std::size_t unit, bool forward, const auto& each) { each_neighbour(unit, forward, each); },
                 [this](std::size_t unit) { return nodes_[unit].inlined; }}) {
@@ -73,6 +75,7 @@ class partitioner {
 
   partition run() {
     for (std::size_t n = 0; n < nodes_.size(); ++n) form_around_anchors(n);
+    for (const joined_anchors::pair& each : joined_.pairs) join_anchors(each);
     for (value v : module_.outputs()) of(v).in_memory = true;
     for (const instruction* i : options_.in_memory) nodes_[number_.at(i)].in_memory = true;
     for (std::size_t n = nodes_.size(); n-- > 0;) decide(n);
@@ -101,19 +104,12 @@ class partitioner {
     else std::ranges::for_each(groups_[c].members, of_member);
   }
 
-  // For how many operations the instruction counts. Each operand of a concat is code of its own.
-  std::size_t weight(std::size_t n) const {
-    constexpr std::size_t operands_per_operation = 16;
-    const instruction& at = *nodes_[n].at;
-    return 1 + (at.op().is<concat>() ? at.inputs().size() / operands_per_operation : 0);
-  }
-
   std::size_t new_group(std::size_t first, bool anchored) {
     groups_.push_back({.members = {first},
                        .unit = first,
                        .anchored = anchored,
                        .anchor = first,
-                       .operations = weight(first),
+                       .operations = operations_of(*nodes_[first].at),
                        .dims = &dims_of(first)});
     nodes_[first].fusion = groups_.size() - 1;
     return groups_.size() - 1;
@@ -123,7 +119,7 @@ class partitioner {
     order_.merge(groups_[g].unit, n);
     auto& members = groups_[g].members;
     members.insert(std::upper_bound(members.begin(), members.end(), n), n);
-    groups_[g].operations += weight(n);
+    groups_[g].operations += operations_of(*nodes_[n].at);
     nodes_[n].fusion = g;
   }
 
@@ -152,7 +148,7 @@ class partitioner {
       new_group(n, true);
       return;
     }
-    if (!keeps_indices(at.op()) || stays_narrow(at)) return;
+    if (!keeps_indices(at.op()) || stays_narrow(at) || joined_.widened.contains(&at)) return;
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).fusion;
@@ -165,6 +161,30 @@ class partitioner {
       join(n, g);
       return;
     }
+  }
+
+  void join_anchors(const joined_anchors::pair& anchors) {
+    const std::size_t from = nodes_[number_.at(anchors.inner)].fusion, to = nodes_[number_.at(anchors.own)].fusion;
+    if (from == to || from == none || to == none) return;
+    group &gone = groups_[from], &kept = groups_[to];
+    const auto is_inside = [&](const instruction* user) {
+      const std::size_t of_user = nodes_[number_.at(user)].fusion;
+      return of_user == from || of_user == to;
+    };
+    const auto is_read_outside = [&](std::size_t n) {
+      const instruction* at = nodes_[n].at;
+      return options_.in_memory.contains(at) || !std::ranges::all_of(at->users(), is_inside) ||
+             std::ranges::any_of(module_.outputs(), [&](value v) { return v.producer == at; });
+    };
+    if (anchors.hidden && std::ranges::any_of(gone.members, is_read_outside)) return;
+    if (gone.operations + kept.operations > options_.most_operations || order_.parted(gone.unit, kept.unit)) return;
+    order_.merge(kept.unit, gone.unit);
+    for (std::size_t n : gone.members) nodes_[n].fusion = to;
+    std::vector<std::size_t> all;
+    std::ranges::merge(kept.members, gone.members, std::back_inserter(all));
+    kept.members = std::move(all);
+    kept.operations += gone.operations;
+    gone.members.clear();
   }
 
   // Returns true if the readers of a dequantized tensor should dequantize it themselves, because the 8-bit tensor takes
@@ -229,7 +249,7 @@ class partitioner {
       return read_operands_of_member(n);
     }
     at.inlined = true;
-    for (const reading& r : at.readings) groups_[r.fusion].operations += weight(n);
+    for (const reading& r : at.readings) groups_[r.fusion].operations += operations_of(*nodes_[n].at);
     read_operands_of_inlined(at);
   }
 
@@ -416,16 +436,6 @@ class partitioner {
                              reads_of(i, k, r.count), r.of_few_queries});
   }
 
-  // How many elements of operand `k` are read to compute `count` elements of the instruction.
-  double reads_of(const instruction& i, std::size_t k, double count) {
-    bool partial = i.op().is<concat>() || i.op().is<pad>();
-    double of_all = estimated_elements(i.outputs()[0]);
-    if (partial && of_all > 0) return count * estimated_elements(i.inputs()[k].type()) / of_all;
-    if (const auto* r = i.op().get_if<resize>(); r && r->mode != resize_mode::nearest)
-      return count * (r->mode == resize_mode::linear ? 4 : 16);
-    return count;
-  }
-
   void read(value v, const reading& r) { of(v).readings.push_back(r); }
 
   // Index maps are numbered by their derivation; 0 is the identity.
@@ -437,8 +447,9 @@ class partitioner {
 
   partition result() {
     partition made;
-    std::vector<std::size_t> order(groups_.size());
-    for (std::size_t g = 0; g < order.size(); ++g) order[g] = g;
+    std::vector<std::size_t> order;
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (!groups_[g].members.empty()) order.push_back(g);
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return groups_[a].members.back() < groups_[b].members.back(); });
     for (std::size_t g : order) {
@@ -470,6 +481,7 @@ class partitioner {
 
   module& module_;
   partition_options options_;
+  joined_anchors joined_;
   std::vector<node> nodes_;
   std::unordered_map<const instruction*, std::size_t> number_;
   std::vector<group> groups_;

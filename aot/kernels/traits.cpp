@@ -86,6 +86,20 @@ double element_cost(const operation& op) {
   return r ? r->cost : 0;
 }
 
+std::size_t operations_of(const instruction& at) {
+  constexpr std::size_t operands_per_operation = 16;
+  return 1 + (at.op().is<concat>() ? at.inputs().size() / operands_per_operation : 0);
+}
+
+double reads_of(const instruction& at, std::size_t k, double count) {
+  const bool partial = at.op().is<concat>() || at.op().is<pad>();
+  const double of_all = estimated_elements(at.outputs()[0]);
+  if (partial && of_all > 0) return count * estimated_elements(at.inputs()[k].type()) / of_all;
+  if (const auto* r = at.op().get_if<resize>(); r && r->mode != resize_mode::nearest)
+    return count * (r->mode == resize_mode::linear ? 4 : 16);
+  return count;
+}
+
 double operand_reads(const operation& anchor, std::size_t index) {
   const kernel_kind* kind = find_kind(anchor.name());
   return kind ? kind->operand_reads[std::min(index, kind->operand_reads.size() - 1)] : 0;

@@ -20,6 +20,8 @@ kernel_role role_of(const operation& op);
 bool takes_epilogue(const operation& op);
 
 double element_cost(const operation& op);
+// For how many operations of a kernel the instruction counts. Each operand of a concat is code of its own.
+std::size_t operations_of(const instruction& at);
 
 // Returns true if an operand that the anchor could compute itself is better in memory: an attention with many queries
 // computes its keys again for each tile of queries, and copies of tiles by the hardware need operands in memory.
@@ -28,6 +30,9 @@ bool prefers_memory(const instruction& anchor, std::size_t index);
 bool has_few_queries(const instruction& anchor);
 // How often the anchor reads each element of operand `index`; 0 if the operand must be in memory.
 double operand_reads(const operation& anchor, std::size_t index);
+
+// How many elements of operand `k` are read to compute `count` elements of an inlinable instruction.
+double reads_of(const instruction& at, std::size_t k, double count);
 
 // Operands of an anchor must usually be in memory. Returns true if operand `index` may also be a slice of a tensor in
 // memory, provided that the innermost axis stays contiguous. `whole` is the operation that computes this tensor.

@@ -164,7 +164,7 @@ void evaluator::store_outputs(std::span<const Value> indices, std::int64_t lanes
 
 void evaluator::store_outputs(const position& where, std::int64_t lanes) {
   std::vector<Value> results;
-  for (value v : e.fusion.outputs()) results.push_back(at(v, where, lanes));
+  for (value v : e.outputs()) results.push_back(at(v, where, lanes));
   for (std::size_t i = 0; i < results.size(); ++i) store(e.output(i), where, results[i]);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
@@ -58,6 +60,54 @@ std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) c
   std::int64_t native = std::max<std::int64_t>(1, target.vector_bits / std::max<std::int64_t>(bits, 32));
   if (extent < 1) return 1;
   return std::min<std::int64_t>(native, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(extent))));
+}
+
+// --- inner anchors
+
+// Returns the values that are computed from an inner anchor, without the help of a later one, and that the rest of the
+// kernel reads.
+std::vector<value> kernel_emitter::results_of(const instruction& inner) const {
+  std::set<const instruction*> inside{&inner}, beyond{anchor_};
+  for (const inner_anchor& other : inner_)
+    if (other.at != &inner) beyond.insert(other.at);
+  std::vector<value> results;
+  const auto add = [&](value v) {
+    if (inside.contains(v.producer) && std::ranges::find(results, v) == results.end()) results.push_back(v);
+  };
+  for (const instruction& i : fusion.instructions()) {
+    const auto reads = [&](const std::set<const instruction*>& those) {
+      return std::ranges::any_of(i.inputs(), [&](value v) { return those.contains(v.producer) && !in_memory(v); });
+    };
+    if (reads(beyond)) beyond.insert(&i);
+    if (&i == &inner || !reads(inside)) continue;
+    if (keeps_indices(i.op()) && !beyond.contains(&i) && i.outputs()[0].dims == inner.outputs()[0].dims)
+      inside.insert(&i);
+    else std::ranges::for_each(i.inputs(), add);
+  }
+  std::ranges::for_each(fusion.outputs(), add);
+  return results;
+}
+
+void kernel_emitter::emit_inner_anchors() {
+  while (!inner_.empty()) {
+    const inner_anchor inner = inner_.front();
+    inner_outputs_ = results_of(*inner.at);
+    inner_buffers_.clear();
+    for (value v : inner_outputs_) {
+      const auto place = std::ranges::find(fusion.outputs(), v) - fusion.outputs().begin();
+      inner_buffers_.push_back(place < std::ssize(fusion.outputs()) ? output(static_cast<std::size_t>(place))
+                                                                    : add_open_scratch(v.type().type, sizes(v)));
+    }
+    const std::vector<inner_anchor> later(inner_.begin() + 1, inner_.end());
+    const instruction* own = std::exchange(anchor_, inner.at);
+    inner_.clear();
+    emitted_ = true;
+    inner.emit(*this);
+    emitted_ = false;
+    inner_ = later;
+    anchor_ = own;
+    for (std::size_t i = 0; i < inner_outputs_.size(); ++i) hold(inner_outputs_[i], inner_buffers_[i]);
+  }
 }
 
 // --- sizes
@@ -116,6 +166,7 @@ buffer kernel_emitter::input(std::size_t parameter) const {
 }
 
 buffer kernel_emitter::output(std::size_t index) const {
+  if (emitted_) return inner_buffers_[index];
   if (auto found = packed_outputs_.find(index); found != packed_outputs_.end()) return found->second;
   const shape& s = fusion.outputs()[index].type();
   return {buffer_kind::output, static_cast<std::uint32_t>(index), s.type, s.dims};

@@ -2,9 +2,11 @@
 // kernel_emitter and emits one or more stages; finalize.cpp lowers them to machine code. Internal to mlir_bridge.
 //
 // The kernel is the fusion: an ir module. Its parameters are the kernel's inputs and its outputs the kernel's outputs;
-// at most one instruction is the anchor. Its shapes are static, except for an *open* kernel (ir/native_kernel.hpp):
-// generators of open kernels use sizes() where others use dims(), and take their values from size(), which reads the
-// kernel's table of sizes.
+// at most one instruction is the anchor. A fusion may have inner anchors besides (mlir_bridge/kinds/kind.hpp). A
+// generator that computes them together with the anchor reads inner_anchors(); any other calls emit_inner_anchors()
+// first, which computes them in stages of their own. Its shapes are static, except for an *open* kernel
+// (ir/native_kernel.hpp): generators of open kernels use sizes() where others use dims(), and take their values from
+// size(), which reads the kernel's table of sizes.
 //
 //   void emit_something(kernel_emitter& e) {
 //     const auto* op = e.anchor()->op().get_if<something>();
@@ -46,6 +48,14 @@ struct buffer {
   std::vector<dim> strides() const;
 };
 
+class kernel_emitter;
+
+// An anchor besides that of the kernel, and the generator of its kind.
+struct inner_anchor {
+  const instruction* at = nullptr;
+  void (*emit)(kernel_emitter&) = nullptr;
+};
+
 class kernel_emitter {
  public:
   // Emits into `target_module`, which must outlive this object. `symbol` is the prefix of the stages' names. `anchor`
@@ -62,6 +72,14 @@ class kernel_emitter {
   // --- the fusion
   const instruction* anchor() const { return anchor_; }  // null for pointwise fusions
   value anchor_result(std::uint32_t index = 0) const { return {const_cast<instruction*>(anchor_), index}; }
+  // What the generator of the anchor stores: the fusion's outputs, or those of the inner anchor that is emitted now.
+  const std::vector<value>& outputs() const { return emitted_ ? inner_outputs_ : fusion.outputs(); }
+  // The anchors in front of the kernel's own that no stage has computed yet, in their order.
+  const std::vector<inner_anchor>& inner_anchors() const { return inner_; }
+  void set_inner_anchors(std::vector<inner_anchor> anchors) { inner_ = std::move(anchors); }
+  // Emits the stages of all inner anchors. What the rest of the kernel reads of them is then in memory. No stage may be
+  // open.
+  void emit_inner_anchors();
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }  // throws if one is open
   static const std::vector<dim>& sizes(value v) { return v.type().dims; }
   // Number of f32 lanes in one vector register (8 on x86-64-v3, 16 on v4).
@@ -148,6 +166,11 @@ class kernel_emitter {
  private:
   mlir::ModuleOp target_module_;
   const instruction* anchor_ = nullptr;
+  std::vector<inner_anchor> inner_;
+  bool emitted_ = false;  // an inner anchor is
+  std::vector<value> inner_outputs_;
+  std::vector<buffer> inner_buffers_;
+  std::vector<value> results_of(const instruction& inner) const;
   std::map<const instruction*, std::uint32_t> parameter_index_;
   std::vector<scratch_buffer> scratch_;
   std::map<std::size_t, buffer> packed_outputs_;  // the codes of output i

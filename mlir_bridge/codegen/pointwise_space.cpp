@@ -38,7 +38,7 @@ position in_destination(code_builder& code, const map_root& r, position where) {
 
 std::vector<map_root> output_roots(const kernel_emitter& e) {
   std::vector<map_root> roots;
-  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i) roots.push_back({e.fusion.outputs()[i], e.output(i)});
+  for (std::size_t i = 0; i < e.outputs().size(); ++i) roots.push_back({e.outputs()[i], e.output(i)});
   return roots;
 }
 

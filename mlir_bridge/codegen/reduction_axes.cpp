@@ -18,7 +18,7 @@ reduction_axes::reduction_axes(kernel_emitter& e, value input, const std::vector
   analysis.add_root(input);
   // An anchor result with the input's dims is stored, with its epilogue, at the positions of these loops.
   if (kernel_emitter::sizes(e.anchor_result()) == sizes)
-    for (value output : e.fusion.outputs()) analysis.add_root(output);
+    for (value output : e.outputs()) analysis.add_root(output);
   for (const auto& run : analysis.runs()) {
     // A run of the input may contain kept and combined axes. Split it.
     for (std::size_t i = 0; i < run.size(); ++i) {

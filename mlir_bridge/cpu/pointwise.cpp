@@ -250,8 +250,8 @@ void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, 
   pointwise_stage(e, {{v, destination}}).emit(prepare ? "prepare" : "materialize", prepare);
 }
 
-void emit_pointwise_part(kernel_emitter& e, const map_root& part, const std::string& name) {
-  pointwise_stage(e, {part}).emit(name, false);
+void emit_pointwise_parts(kernel_emitter& e, std::vector<map_root> parts, const std::string& name) {
+  pointwise_stage(e, std::move(parts)).emit(name, false);
 }
 
 }  // namespace kiln::cpu

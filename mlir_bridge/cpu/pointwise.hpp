@@ -15,6 +15,6 @@ std::vector<candidate> pointwise_choices(kernel_emitter& e);
 // Computes one value of the fusion into scratch (kernel_emitter::materialize).
 void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, bool prepare);
 // Computes one value of the fusion into a part of a buffer.
-void emit_pointwise_part(kernel_emitter& e, const map_root& part, const std::string& name);
+void emit_pointwise_parts(kernel_emitter& e, std::vector<map_root> parts, const std::string& name);
 
 }  // namespace kiln::cpu

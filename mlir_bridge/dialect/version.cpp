@@ -102,7 +102,10 @@ bool is_of_version_5(mlir::Type type) {
 std::uint64_t needed_version(mlir::ModuleOp module) {
   std::uint64_t needed = 3;
   bool convolves = false, normalizes = false;
+  int joined = 0;
   module.walk([&](mlir::Operation* op) {
+    const llvm::StringRef name = op->getName().getStringRef();
+    joined += name == "kiln.dot" || name == "kiln.normalize" || name == "kiln.cache_update";
     convolves |= op->getName().getStringRef() == "kiln.convolution";
     normalizes |= op->getName().getStringRef() == "kiln.normalize";
     if (op->getName().getStringRef() == "kiln.cache_update" && op->getNumOperands() == 4) needed = 8;
@@ -111,6 +114,7 @@ std::uint64_t needed_version(mlir::ModuleOp module) {
     for (mlir::Type type : op->getOperandTypes())
       if (is_of_version_5(mlir::getElementTypeOrSelf(type))) needed = std::max<std::uint64_t>(needed, 5);
   });
+  if (joined > 1) return std::max<std::uint64_t>(needed, 9);
   return convolves && normalizes ? std::max<std::uint64_t>(needed, 7) : needed;
 }
 

@@ -161,8 +161,8 @@ void emit_pointwise_into(kernel_emitter& e, value v, const buffer& destination, 
   emit_stage(e, pointwise_space(e, {{v, destination}}), prepare ? "prepare" : "materialize", prepare);
 }
 
-void emit_pointwise_part(kernel_emitter& e, const map_root& part, const std::string& name) {
-  emit_stage(e, pointwise_space(e, {part}), name, false);
+void emit_pointwise_parts(kernel_emitter& e, std::vector<map_root> parts, const std::string& name) {
+  emit_stage(e, pointwise_space(e, std::move(parts)), name, false);
 }
 
 }  // namespace kiln::gpu

@@ -49,18 +49,22 @@ bool has_open_form(const module& fusion, processor on, std::string* missing) {
   return true;
 }
 
-const instruction* find_anchor(const module& fusion, std::string_view symbol) {
-  const instruction *anchor = nullptr, *window = nullptr;
+anchors find_anchors(const module& fusion, std::string_view symbol) {
+  constexpr std::size_t most_inner = 3;
+  anchors found;
+  const instruction* window = nullptr;
   for (const instruction& i : fusion.instructions())
     if (const instruction* found = find_normalized_window(i)) window = found;
   for (const instruction& i : fusion.instructions()) {
     if (&i == window || !find_kind(i.op().name())) continue;
-    if (anchor)
-      throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has two anchors, " +
-                                            std::string(anchor->op().name()) + " and " + std::string(i.op().name()));
-    anchor = &i;
+    if (found.own) found.inner.push_back(found.own);
+    found.own = &i;
   }
-  return anchor;
+  if (found.inner.size() > most_inner)
+    throw error(error_kind::internal, "kernel '" + std::string(symbol) + "' has " +
+                                          std::to_string(found.inner.size() + 1) + " anchors, " +
+                                          std::string(found.own->op().name()) + " the last of them");
+  return found;
 }
 
 }  // namespace kiln

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/module.hpp"
 #include "ir/open_form.hpp"
@@ -21,6 +22,9 @@ struct kernel_generator {
   // The same for an open kernel (ir/native_kernel.hpp); null: the kind has none.
   void (*emit_open)(codegen::kernel_emitter&) = nullptr;
   bool (*opens)(const instruction& anchor) = nullptr;  // which anchors have an open kernel; null: all
+  // Whether the functions above compute inner anchors, or call kernel_emitter::emit_inner_anchors(). Otherwise that is
+  // called before them.
+  bool takes_inner = false;
 };
 
 struct kernel_kind {
@@ -46,8 +50,16 @@ const kernel_kind* find_kind(std::string_view operation);
 // processors. If not, sets `missing`, unless it is null, to the operation that has no open form.
 bool has_open_form(const module& fusion, processor on, std::string* missing = nullptr);
 
-// The fusion's anchor; null where it has none. Throws error{internal} where there are two. A convolution whose result
-// another anchor normalizes (ir/normalized_window.hpp) belongs to that one.
-const instruction* find_anchor(const module& fusion, std::string_view symbol);
+// The anchors of a fusion. Besides `own`, around which the kernel is built, there may be inner ones, whose results only
+// this kernel reads (aot/kernels/join_anchors.hpp): a normalization of the operand of a product, a product that is
+// multiplied with another one. A generator that can computes them in the same launch; all others get them from memory.
+struct anchors {
+  const instruction* own = nullptr;       // the last one; null where the fusion has none
+  std::vector<const instruction*> inner;  // in their order
+};
+
+// A convolution whose result another anchor normalizes (ir/normalized_window.hpp) belongs to that one and is not
+// listed. Throws error{internal} if there are more anchors than kernel formation joins.
+anchors find_anchors(const module& fusion, std::string_view symbol);
 
 }  // namespace kiln

@@ -9,6 +9,7 @@
 #include "mlir_bridge/dialect/version.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
+#include "test/mlir_bridge/cpu_contraction/joined.hpp"
 #include "test/mlir_bridge/kernel/sample_fusions.hpp"
 
 namespace kiln::test {
@@ -79,6 +80,8 @@ std::map<std::string, std::vector<std::byte>> written_kernels(std::uint64_t vers
   add("dot_bias_scale_relu", *symbolic_dot_fusion());
   for (const bool centered : {true, false})
     add(centered ? "convolution_normalize" : "convolution_rms", *normalized_window(centered));
+  add("normalize_dot_dot", *joined_product(2, 8, 6, joined::both));
+  add("cache_update_cache_update", *joined_caches());
   return kernels;
 }
 

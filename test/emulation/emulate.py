@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-import cases_convolution, cases_elementwise, cases_library, cases_matrix, cases_models, cases_movement, cases_reduction  # noqa: E401, F401 (they register)
+import cases_convolution, cases_elementwise, cases_joined, cases_library, cases_matrix, cases_models, cases_movement, cases_reduction  # noqa: E401, F401 (they register)
 import compare
 import graph
 import pool

@@ -142,7 +142,7 @@ void tile_writer::fetch(const tile_place& place) {
         std::ranges::find(factors, v) == factors.end())
       fetch(*b, place, false);
   }
-  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i) fetch(e.output(i), place, true);
+  for (std::size_t i = 0; i < e.outputs().size(); ++i) fetch(e.output(i), place, true);
 }
 
 void tile_writer::write(const values& sums, const tile_place& place) {

@@ -50,6 +50,18 @@ void emit_contraction(kernel_emitter& e, contraction_problem problem) {
   emit_staged(e, problem, choose_tile(e.target, size, e.configuration));
 }
 
+bool emit_joined_contraction(kernel_emitter& e, contraction_problem problem) {
+  if (problem.batch * problem.m * problem.n * problem.k == 0 || !joins_narrow(e, problem)) return false;
+  if (problem.pack_b && problem.second) {
+    contraction_problem other = problem;
+    other.b = problem.second->b;
+    prepare(e, other);
+    problem.second->b = other.b;
+  }
+  prepare(e, problem);
+  return try_narrow(e, problem);
+}
+
 std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem) {
   if (problem.batch * problem.m * problem.n * problem.k == 0) return {};
   problem_size size = prepare(e, problem);

@@ -10,13 +10,13 @@ namespace kiln::gpu {
 
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns) {
   std::int64_t lanes = 8;
-  for (value v : e.fusion.outputs())
+  for (value v : e.outputs())
     lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
   return std::gcd(lanes, std::gcd(columns, std::gcd(known_factor(problem.n), known_factor(problem.last_axis))));
 }
 
 void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond,
-                        bool column_may_be_beyond) {
+                        bool column_may_be_beyond, Value second) {
   code_builder& code = e_.code;
   const std::int64_t lanes = code_builder::lanes_of(sums);
   result r;
@@ -36,7 +36,8 @@ void result_writer::add(Value sums, Value batch, Value row, Value column, bool r
   // Floating-point sums are not rounded to the anchor's type; only stores round.
   const bool same = code.scalar_type(sum) == code.scalar_type(type);
   ev.bind(anchor, same ? sums : convert_element(code, sums, sum, type));
-  for (value v : e_.fusion.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
+  if (second) ev.bind(problem_.second->result, same ? second : convert_element(code, second, sum, type));
+  for (value v : e_.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes));
   pending_.push_back(std::move(r));
 }
 

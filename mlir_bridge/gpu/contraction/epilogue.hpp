@@ -26,7 +26,9 @@ class result_writer {
  public:
   result_writer(kernel_emitter& e, const contraction_problem& problem) : e_(e), problem_(problem) {}
   // Evaluates the epilogue. The stores are delayed until flush(), so that the loads of many evaluations overlap.
-  void add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond, bool column_may_be_beyond);
+  // `second`: the sums of the problem's second product, if there is one.
+  void add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond, bool column_may_be_beyond,
+           Value second = {});
   void flush();
 
  private:

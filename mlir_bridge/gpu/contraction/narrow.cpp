@@ -8,6 +8,7 @@
 #include "mlir_bridge/gpu/contraction/loads_first.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
 #include "mlir_bridge/gpu/contraction/narrow_product_shape.hpp"
+#include "mlir_bridge/gpu/contraction/row_scales.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/matrix_product.hpp"
 
@@ -32,6 +33,8 @@ class narrow_kernel {
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
     group_elements_ = shape.chunks * shape.together * elements_of_chunk(types_.factor);
     step_ = group_elements_ * shape.waves * shape.unroll;
+    if (problem.epsilon) scales_.emplace(e, problem, group_, shape.unit);
+    kept_lds_ = group_.lds_used();
   }
 
   void emit() {
@@ -39,9 +42,16 @@ class narrow_kernel {
     else chunks_.emplace(e_, types_);
     const std::int64_t steps = ceil_div(problem_.k.value(), step_);
     values sums = shape_.stages ? run_copies(steps) : run_loads(steps);
+    if (scales_) {
+      const auto end_of_sums = static_cast<std::size_t>(std::ssize(sums) - scales_->sums());
+      scales_->store(std::span(sums).subspan(end_of_sums));
+      sums.resize(end_of_sums);
+    }
     if (begins_early()) group_.admit_successors();
     if (shape_.stages) group_.barrier();
     write(finished(std::move(sums)));
+    constexpr std::int64_t half_of_threads = 1024;
+    keep_loads_in_place(e_, std::max<std::int64_t>(1, half_of_threads / group_.threads()));
     group_.close();
   }
 
@@ -60,17 +70,26 @@ class narrow_kernel {
     return map;
   }
 
-  // Sums of the tiles. If A is shifted, those of the rows of -128 follow (matrix_product::minus_128).
+  std::int64_t all_tiles() const { return shape_.tiles * shape_.products; }
+
+  // Sums of the tiles of all products. If A is shifted, those of the rows of -128 follow (matrix_product::minus_128).
+  // Behind them are the sums of squares of A's rows (row_scales::sums).
   values zeros() {
-    if (product_) return product_->zeros(shape_.tiles * (shifted_ ? 2 : 1));
-    return values(static_cast<std::size_t>(shape_.tiles * (shape_.rows + (shifted_ ? 1 : 0))),
+    if (product_) {
+      values sums = product_->zeros(all_tiles() * (shifted_ ? 2 : 1));
+      if (scales_)
+        sums.resize(sums.size() + static_cast<std::size_t>(scales_->sums()),
+                    code_.number(code_.builder.getF32Type(), 0));
+      return sums;
+    }
+    return values(static_cast<std::size_t>(all_tiles() * (shape_.rows + (shifted_ ? 1 : 0))),
                   code_.number(code_.scalar_type(types_.sum), 0));
   }
 
   values finished(values sums) {
     if (!shifted_) return sums;
     const std::size_t of_tile = static_cast<std::size_t>(product_ ? product_->values_per_tile() : shape_.rows),
-                      count = static_cast<std::size_t>(shape_.tiles) * of_tile;
+                      count = static_cast<std::size_t>(all_tiles()) * of_tile;
     for (std::size_t i = 0; i < count; ++i)
       sums[i] = code_.make<mlir::arith::SubIOp>(sums[i], sums[count + (product_ ? i : i / of_tile)]);
     sums.resize(count);
@@ -109,7 +128,11 @@ class narrow_kernel {
   // Appends the chunks of B for one step.
   std::vector<wanted_chunk> wanted_of_b(Value step, std::int64_t u) {
     std::vector<wanted_chunk> result;
-    want(result, problem_.b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, code_.mul(step, step_), u);
+    const auto want_of = [&](const operand& b) {
+      want(result, b, b_map(), first_column_, shape_.tiles, shape_.columns_of_tile, code_.mul(step, step_), u);
+    };
+    want_of(problem_.b);
+    if (problem_.second) want_of(problem_.second->b);
     for (wanted_chunk& w : result) w.count = shape_.together;
     return result;
   }
@@ -146,7 +169,7 @@ class narrow_kernel {
     const auto per_tile = static_cast<std::size_t>(b_map().parts * (b_map().whole_row ? b_map().chunks : 1));
     std::vector<fragment> right;
     std::size_t next = 0;
-    for (std::int64_t tile = 0; tile < shape_.tiles; ++tile, next += per_tile)
+    for (std::int64_t tile = 0; tile < all_tiles(); ++tile, next += per_tile)
       right.push_back({values(chunks.begin() + static_cast<std::ptrdiff_t>(next),
                               chunks.begin() + static_cast<std::ptrdiff_t>(next + per_tile))});
     fragment left{values(chunks.begin() + static_cast<std::ptrdiff_t>(next), chunks.end())};
@@ -154,14 +177,16 @@ class narrow_kernel {
       left.chunks.resize(left.chunks.size() * static_cast<std::size_t>(shape_.unit->a.parts / shape_.row_parts),
                          code_.integer(chunk_type(code_), 0));
     multiply(left, right, sums);
+    if (scales_) scales_->add(left.chunks, std::span(sums).last(static_cast<std::size_t>(scales_->sums())));
   }
 
   // All loads are issued before the first multiplication. Packed weights take four times as many registers once
-  // unpacked, so their loads are all issued before the first unpacking. A is loaded when it is needed, because it is in
-  // a near cache. The first loads of B do not wait for preceding kernels (launch::early_arguments).
+  // unpacked, so their loads are all issued before the first unpacking. The first loads of B do not wait for preceding
+  // kernels (launch::early_arguments).
   values run_loads(std::int64_t steps) {
     values sums = zeros();
     if (begins_early()) sums = run_step(code_.constant(0), std::move(sums), true);
+    else if (scales_) scales_->load();
     const std::int64_t done = begins_early() ? 1 : 0;
     if (done == steps) return sums;
     return code_.loop(done, steps, 1, std::move(sums), [&](Value step, std::span<const Value> so_far) {
@@ -183,6 +208,23 @@ class narrow_kernel {
     group_.await_predecessors();
   }
 
+  // Asks for the tensors of the result's form that the epilogue reads, such as a residual, because that is where the
+  // last of the workgroups ends. The preceding kernels must have ended.
+  void prefetch_epilogue() {
+    const value result = e_.anchor_result();
+    if (e_.target.family != target_family::nvidia || result.type().rank() != 2) return;
+    for (value v : e_.fusion.parameters()) {
+      const std::optional<buffer> memory = e_.in_memory(v);
+      if (v.type().dims != result.type().dims || v == e_.anchor()->inputs()[0] || storage_bits(memory->type) < 8)
+        continue;
+      code_.when(code_.less(group_.thread(), e_.size(problem_.m)), [&] {
+        const Value place = code_.add(code_.mul(group_.thread(), problem_.n.value()), first_column_);
+        prefetch(code_,
+                 code_.address(e_.pointer(*memory), code_.min(place, v.type().element_count() - 1), memory->type));
+      });
+    }
+  }
+
   values run_step(Value step, values sums, bool early) {
     evaluator ev(e_);
     std::vector<std::vector<values>> chunks(static_cast<std::size_t>(shape_.unroll));
@@ -195,8 +237,15 @@ class narrow_kernel {
     if (packed) loads_first(*block, before);
     else schedule_barrier(code_, e_.target.family, passing::arithmetic);
     if (early) wait_early(arguments);
+    if (early) prefetch_epilogue();
+    if (early && scales_) scales_->load();
+    // Packed weights need the registers, so A is loaded when it is needed, because it is in a near cache.
+    for (std::int64_t u = 0; early && !packed && u < shape_.unroll; ++u)
+      gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+    // Of two products, the registers of A would be missed by another workgroup.
+    if (!packed && !(early && shape_.products > 1)) issue_loads(e_);
     for (std::int64_t u = 0; u < shape_.unroll; ++u) {
-      if (packed || early) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+      if (packed) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
       for (const values& of_turn : chunks[static_cast<std::size_t>(u)]) multiply(of_turn, sums);
     }
     return sums;
@@ -210,7 +259,7 @@ class narrow_kernel {
     Value memory = group_.lds(shape_.stages * stage_step);
     Value own = byte_address(
         code_, memory, code_.add(code_.mul(group_.wave(), count * chunk_step), code_.mul(group_.lane(), chunk_bytes)));
-    group_.release_lds(0);
+    group_.release_lds(kept_lds_);
     mlir::Type i32 = code_.builder.getI32Type();
     // Copies this lane's chunks of B to shared memory, or those of A, which lie behind them.
     auto copy = [&](Value step, Value stage, bool of_b) {
@@ -236,6 +285,7 @@ class narrow_kernel {
       if (i < steps) copy(code_.constant(i), code_.constant(i), false);
       call_intrinsic(code_, "llvm.nvvm.cp.async.commit.group", {});
     }
+    if (scales_) scales_->load();
     values carried = zeros();
     carried.push_back(code_.constant(0));
     Value last = unknown(code_, e_.target.family, code_.constant(steps));
@@ -288,7 +338,7 @@ class narrow_kernel {
   void write_wave(values sums, Value memory) {
     if (product_) {
       const auto count = static_cast<std::size_t>(product_->values_per_tile());
-      for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
+      for (std::int64_t tile = 0; tile < all_tiles(); ++tile)
         product_->write(std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count),
                         group_.lane(), memory, tile * shape_.columns_of_tile, shape_.pitch());
       return;
@@ -300,7 +350,7 @@ class narrow_kernel {
     for (Value& sum : sums) sum = group_.reduce_wave(sum, plus, shape_.chunks);
     code_.when(code_.equal(code_.rem(group_.lane(), shape_.chunks), code_.constant(0)), [&] {
       Value column = code_.mul(code_.div(group_.lane(), shape_.chunks), 4);
-      for (std::int64_t tile = 0; tile < shape_.tiles; ++tile)
+      for (std::int64_t tile = 0; tile < all_tiles(); ++tile)
         for (std::int64_t row = 0; row < shape_.rows; ++row)
           code_.make<mlir::LLVM::StoreOp>(sums[static_cast<std::size_t>(tile * shape_.rows + row)],
                                           byte_address(code_, byte_address(code_, memory, column),
@@ -314,29 +364,38 @@ class narrow_kernel {
     Value memory = group_.lds(slab * shape_.waves);
     write_wave(sums, byte_address(code_, memory, code_.mul(group_.wave(), slab)));
     group_.barrier();
-    const std::int64_t lanes = epilogue_lanes(e_, problem_, shape_.columns()), across = shape_.columns() / lanes,
-                       vectors = problem_.m.value() * across;
+    // The few columns of one row are divided among more threads.
+    const std::int64_t most_lanes = epilogue_lanes(e_, problem_, shape_.columns()),
+                       lanes = problem_.m == dim(1) ? std::min<std::int64_t>(most_lanes, 2) : most_lanes,
+                       across = shape_.columns() / lanes, vectors = problem_.m.value() * across;
     result_writer writer(e_, problem_);
     for (std::int64_t first = 0; first < vectors; first += group_.threads()) {
       const bool last_may_be_missing = first + group_.threads() > vectors;
       Value vector = code_.add(group_.thread(), first),
             inside = last_may_be_missing ? code_.min(vector, vectors - 1) : vector;
       Value row = code_.div(inside, across), column = code_.mul(code_.rem(inside, across), lanes);
-      Value address = byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, shape_.pitch()), column), 4)),
-            total;
-      for (std::int64_t wave = 0; wave < shape_.waves; ++wave) {
-        Value part =
-            code_.make<mlir::LLVM::LoadOp>(code_.type(types_.sum, lanes), byte_address(code_, address, wave * slab),
-                                           static_cast<unsigned>(std::min<std::int64_t>(16, lanes * 4)));
-        if (!total) total = part;
-        else
-          total = is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(total, part))
-                                       : code_.make<mlir::arith::AddIOp>(total, part).getResult();
-      }
+      const Value address =
+          byte_address(code_, memory, code_.mul(code_.add(code_.mul(row, shape_.pitch()), column), 4));
+      Value scale = scales_ ? code_.splat(scales_->of(row), lanes) : Value();
+      const auto total_at = [&](Value begin) {
+        Value total;
+        for (std::int64_t wave = 0; wave < shape_.waves; ++wave) {
+          Value part =
+              code_.make<mlir::LLVM::LoadOp>(code_.type(types_.sum, lanes), byte_address(code_, begin, wave * slab),
+                                             static_cast<unsigned>(std::min<std::int64_t>(16, lanes * 4)));
+          if (!total) total = part;
+          else
+            total = is_float(types_.sum) ? Value(code_.make<mlir::arith::AddFOp>(total, part))
+                                         : code_.make<mlir::arith::AddIOp>(total, part).getResult();
+        }
+        return scale ? code_.make<mlir::arith::MulFOp>(total, scale).getResult() : total;
+      };
+      const Value total = total_at(address),
+                  second = problem_.second ? total_at(byte_address(code_, address, shape_.columns() * 4)) : Value();
       if (last_may_be_missing)
         row = code_.select(code_.less(vector, code_.constant(vectors)), row, e_.size(problem_.m));
       writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing,
-                 !divides(shape_.columns(), problem_.n));
+                 !divides(shape_.columns(), problem_.n), second);
     }
     writer.flush();
   }
@@ -351,23 +410,31 @@ class narrow_kernel {
   bool shifted_;
   std::optional<matrix_product> product_;
   std::optional<chunk_product> chunks_;
+  std::optional<row_scales> scales_;
+  std::int64_t kept_lds_ = 0;
   Value batch_, first_column_;
   std::int64_t group_elements_ = 0, step_ = 0;
 };
 
-bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
+bool has_few_rows(const kernel_emitter& e, const contraction_problem& problem) {
   const product_types types = problem.types();
   const bool matrix = std::ranges::any_of(find_matrix_instructions(e.target.gpu.matrix, types.factor, false),
                                           [](const matrix_instruction* unit) { return unit->m == most_rows; });
-  const bool few = !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors);
-  if (!few || problem.a.along_rows || problem.b.along_rows || storage_bits(types.sum) != 32) return false;
-  // If the elements were scattered, every lane would read them one by one.
-  return problem.b.piece >= elements_of_chunk(types.factor);
+  return !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors) &&
+         !problem.a.along_rows && storage_bits(types.sum) == 32;
+}
+
+// If the elements were scattered, every lane would read them one by one.
+bool is_whole(const operand& b, element_type factor) { return !b.along_rows && b.piece >= elements_of_chunk(factor); }
+
+bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
+  return has_few_rows(e, problem) && is_whole(problem.b, problem.types().factor);
 }
 
 bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
   const element_type factor = problem.types().factor;
-  return e.target.gpu.async_copy && is_plain(e, problem.a, factor) && is_plain(e, problem.b, factor);
+  return e.target.gpu.async_copy && is_plain(e, problem.a, factor) && is_plain(e, problem.b, factor) &&
+         (!problem.second || is_plain(e, problem.second->b, factor));
 }
 
 // Estimates the cycles until the last workgroup has finished: the time to read B once at the memory bandwidth, or the
@@ -393,6 +460,14 @@ double cost(const kernel_emitter& e, const contraction_problem& problem, const n
 }
 
 }  // namespace
+
+bool joins_narrow(const kernel_emitter& e, const contraction_problem& problem) {
+  if (!has_few_rows(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;
+  const element_type factor = problem.types().factor;
+  return (problem.pack_b || is_whole(problem.b, factor)) &&
+         (!problem.second || problem.pack_b || is_whole(problem.second->b, factor)) &&
+         (!problem.epsilon || row_scales::apply(e, problem));
+}
 
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
   if (!is_narrow(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;

@@ -9,6 +9,8 @@ namespace kiln::gpu {
 // Emits the stage and returns true. Returns false and emits nothing for too many rows, a short depth, or a B with
 // scattered rows.
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem);
+// Returns true if try_narrow() will accept a problem with `second` or `epsilon` once those B that are to be packed are.
+bool joins_narrow(const kernel_emitter& e, const contraction_problem& problem);
 
 // Returns the tuning space: "narrow_columns", "narrow_waves" and, on targets with asynchronous copies, "narrow_stages".
 // Empty if try_narrow would return false.

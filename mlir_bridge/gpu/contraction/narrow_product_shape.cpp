@@ -26,6 +26,7 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   narrow_product_shape shape;
+  shape.products = problem.second ? 2 : 1;
   for (const matrix_instruction* unit : find_matrix_instructions(row.matrix, types.factor, false))
     if (unit->m == 16 && !shape.unit) shape.unit = unit;
   // A matrix instruction is mostly wasted on a single row, but the kernel is waiting for the weights anyway.
@@ -53,7 +54,8 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
                                  ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
-  const std::int64_t of_stage = shape.unit ? 512 * (4 * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
+  const std::int64_t of_stage =
+      shape.unit ? 512 * (4 * shape.products * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
   const std::int64_t ahead =
       plain && share >= 2 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
   // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
@@ -61,7 +63,7 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const bool packed = shape.together > 1;
   const std::int64_t columns =
       packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
-      : ahead ? (share >= 4 ? 4 : 2)
+      : ahead ? std::clamp<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2, 4)
               : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
   const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
@@ -74,11 +76,16 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
   shape.unroll = std::clamp<std::int64_t>(
       groups / shape.waves, 1,
-      packed ? std::clamp<std::int64_t>(most_packed_loads / shape.tiles, 1, most_unroll) : most_unroll);
+      packed ? std::clamp<std::int64_t>(most_packed_loads / (shape.tiles * shape.products), 1, most_unroll)
+             : most_unroll);
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
-    const std::int64_t chunks = shape.tiles * shape.unit->b.parts + shape.row_parts;
-    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
-      shape.stages = stages, shape.unroll = 1;
+    const std::int64_t chunks = shape.tiles * shape.products * shape.unit->b.parts + shape.row_parts;
+    const std::int64_t of_stages = shape.waves * chunks * row.wave * chunk_bytes;
+    // Room for another kernel's workgroup, if three stages leave it.
+    const std::int64_t shared = row.lds_bytes / 2 / of_stages;
+    const bool asked = configuration.contains("narrow_stages");
+    if (stages * of_stages <= row.lds_bytes)
+      shape.stages = !asked && shared >= 3 ? std::min(stages, shared) : stages, shape.unroll = 1;
   }
   return shape;
 }

@@ -25,8 +25,10 @@ struct narrow_product_shape {
   std::int64_t stages = 0;
   // Parts of the instruction's rows that the problem has. The others are zeros that nobody loads.
   std::int64_t row_parts = 1;
+  // Products of the same rows (contraction_problem::second), each with its own tiles.
+  std::int64_t products = 1;
   std::int64_t columns() const { return columns_of_tile * tiles; }
-  std::int64_t pitch() const { return columns() + 4; }
+  std::int64_t pitch() const { return columns() * products + 4; }
 };
 
 // Number of columns of the products of all batches.

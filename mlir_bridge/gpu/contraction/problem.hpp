@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
@@ -53,6 +54,12 @@ product_types types_of(element_type a, element_type b);
 // is stored minus 128, and every column's sum is corrected by 128 times the sum of the column of B.
 bool is_shifted(const gpu_row& row, const product_types& types);
 
+// A product of the same A with other weights of the same form, and the value that it is.
+struct second_product {
+  operand b;
+  value result;
+};
+
 struct contraction_problem {
   dim batch = 1, m = 0, n = 0, k = 0;
   operand a, b;
@@ -62,7 +69,10 @@ struct contraction_problem {
   // Whether B is to be rearranged first (packing.hpp): its elements are scattered or unaligned, and worth it.
   bool pack_b = false,
        b_constant = false;  // b_constant: it depends on parameters alone (kernel_emitter::only_parameters)
-  dim used = 1;             // or 0 at the sizes at which the product has no workgroups (codegen/few_rows.hpp)
+  // What is computed together with the product (joined_product.hpp). Only the generator of few rows can.
+  std::optional<second_product> second = {};
+  std::optional<double> epsilon = {};
+  dim used = 1;  // or 0 at the sizes at which the product has no workgroups (codegen/few_rows.hpp)
   product_types types() const;
   bool is_open() const { return !(batch.is_static() && m.is_static() && n.is_static() && k.is_static()); }
 };
@@ -78,6 +88,8 @@ axis_index axis_at(Value base, std::int64_t low, std::int64_t high, std::int64_t
 // Emits the stages that compute the problem and the fusion's outputs. This function chooses among the generators that
 // work on contraction_problem; emit_dot and emit_convolution first try the generators specific to their operation.
 void emit_contraction(kernel_emitter& e, contraction_problem problem);
+// Emits the stages for a product with `second` or `epsilon`, or returns false and emits nothing.
+bool emit_joined_contraction(kernel_emitter& e, contraction_problem problem);
 // Returns the tuning spaces of the generators that may be chosen. No stage may be open.
 std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem);
 

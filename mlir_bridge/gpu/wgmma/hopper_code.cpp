@@ -46,6 +46,13 @@ Value hopper_code::uniform(Value v) {
 
 void hopper_code::synchronize_warp() { call_intrinsic(code_, "llvm.nvvm.bar.warp.sync", {}, {number(-1)}); }
 
+Value hopper_code::exchange(Value v, std::int64_t mask) {
+  mlir::Type i32 = code_.builder.getI32Type();
+  const Value bits = code_.make<mlir::arith::BitcastOp>(i32, v);
+  return code_.make<mlir::arith::BitcastOp>(v.getType(), call_intrinsic(code_, "llvm.nvvm.shfl.sync.bfly.i32", i32,
+                                                                        {number(-1), bits, number(mask), number(31)}));
+}
+
 void hopper_code::set_register_limit(std::int64_t registers, bool increase) {
   assembly(fmt::format("setmaxnreg.{}.sync.aligned.u32 {};", increase ? "inc" : "dec", registers), "~{memory}", {});
 }

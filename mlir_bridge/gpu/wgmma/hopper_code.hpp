@@ -36,6 +36,8 @@ class hopper_code {
   // Returns lane 0's value, so that the compiler treats it as uniform.
   Value uniform(Value v);
   void synchronize_warp();
+  // Returns the f32 of lane ^ mask.
+  Value exchange(Value v, std::int64_t mask);
   // For a whole warpgroup; a multiple of 8.
   void set_register_limit(std::int64_t registers, bool increase);
   // Barrier for all threads of all workgroups of the cluster.

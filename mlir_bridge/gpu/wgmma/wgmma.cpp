@@ -14,14 +14,16 @@ wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
     for (std::int64_t rows : {64, 128, 256}) image_tiles[rows] = with_box(*p.image, rows).tiles();
   return {p.batch,
           p.image ? p.image->images * p.image->out_height * p.image->out_width : p.m,
-          p.n,
+          p.n * p.products(),
           p.k,
           p.a.parts > 1 ? 2 : storage_bits(p.a.memory.type) / 8,
           p.a.k_inner || p.a.rearrange,
           p.b.k_inner || p.b.rearrange,
           epilogue_bytes(e, p),
           p.a.parts,
-          image_tiles};
+          image_tiles,
+          p.products(),
+          p.epsilon.has_value()};
 }
 
 bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
@@ -38,7 +40,9 @@ bool applies(const kernel_emitter& e) { return e.target.gpu.tensor_copy && e.tar
 
 }  // namespace
 
-bool try_wgmma_dot(kernel_emitter& e) { return applies(e) && try_problem(e, find_dot_problem(e)); }
+bool try_wgmma_dot(kernel_emitter& e, const joined_product* joined) {
+  return applies(e) && try_problem(e, find_dot_problem(e, joined));
+}
 
 bool try_wgmma_convolution(kernel_emitter& e) { return applies(e) && try_problem(e, find_convolution_problem(e)); }
 

@@ -7,6 +7,7 @@
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
+#include "mlir_bridge/gpu/contraction/joined_product.hpp"
 
 namespace kiln::gpu {
 
@@ -14,8 +15,9 @@ using namespace codegen;
 
 // Emits the whole kernel of a dot or of a convolution and returns true. Returns false and emits nothing if the target
 // has no tensor copy engine, if an operand is computed rather than in memory or has rows that are not a multiple of 16
-// bytes, or if other instructions are expected to be faster.
-bool try_wgmma_dot(kernel_emitter& e);
+// bytes, or if other instructions are expected to be faster. With `joined`: of few rows only, together with the inner
+// anchors.
+bool try_wgmma_dot(kernel_emitter& e, const joined_product* joined = nullptr);
 bool try_wgmma_convolution(kernel_emitter& e);
 
 // Returns the tuning space for the fusion's anchor; empty if the functions above always return false.

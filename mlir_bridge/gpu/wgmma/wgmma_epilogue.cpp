@@ -21,14 +21,14 @@ struct slab {
 
 std::int64_t slab_columns(const kernel_emitter& e) {
   std::int64_t columns = 64;
-  for (value v : e.fusion.outputs()) columns = std::min<std::int64_t>(columns, 128 / bytes_of(v.type().type));
+  for (value v : e.outputs()) columns = std::min<std::int64_t>(columns, 128 / bytes_of(v.type().type));
   return columns;
 }
 
 std::vector<slab> make_slabs(const kernel_emitter& e) {
   std::vector<slab> result;
   std::int64_t offset = 0, columns = slab_columns(e);
-  for (value v : e.fusion.outputs()) {
+  for (value v : e.outputs()) {
     const std::int64_t size = bytes_of(v.type().type);
     result.push_back({size, columns, columns * size + store_bytes, offset});
     offset += rows * result.back().pitch;
@@ -39,7 +39,7 @@ std::vector<slab> make_slabs(const kernel_emitter& e) {
 class writer {
  public:
   writer(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
-         const wgmma_place& place, const values& sums)
+         const wgmma_place& place, const values& sums, const values& second)
       : e_(e),
         code_(e.code),
         hopper_(hopper),
@@ -47,6 +47,7 @@ class writer {
         tile_(tile),
         place_(place),
         sums_(sums),
+        second_(second),
         ev_(e),
         slabs_(make_slabs(e)) {
     masks_rows_ = problem.image || problem.m % (tile.m * tile.cluster_m) != 0;
@@ -76,10 +77,19 @@ class writer {
  private:
   // Register layout of a warpgroup's product: thread l of warp w holds rows 16 w + l / 4 and 16 w + l / 4 + 8, columns
   // 8 j + 2 (l % 4) and the next one.
-  Value fragment(std::int64_t block, std::int64_t column, int half) {
+  Value fragment(const values& sums, std::int64_t block, std::int64_t column, int half) {
     const auto first = static_cast<std::size_t>(block * tile_.n / 2 + column / 8 * 4 + half * 2);
-    Value pair[2] = {sums_[first], sums_[first + 1]};
+    Value pair[2] = {sums[first], sums[first + 1]};
     return code_.from_lanes(pair);
+  }
+  // Binds lanes [first, first + lanes) of the fragment.
+  void bind(evaluator& ev, std::int64_t block, std::int64_t column, int half, std::int64_t first, std::int64_t lanes) {
+    const auto part = [&](const values& sums) {
+      const Value both = fragment(sums, block, column, half);
+      return lanes == 1 ? code_.lane(both, first) : both;
+    };
+    ev.bind(e_.anchor_result(), part(sums_));
+    if (!second_.empty()) ev.bind(problem_.second, part(second_));
   }
   Value row_of(std::int64_t block, int half) {
     return code_.add(code_.add(place_.row, code_.div(place_.lane, 4)), block * 64 + half * 8);
@@ -109,14 +119,14 @@ class writer {
 
   void store_fragment(std::int64_t block, std::int64_t column, int half) {
     const auto [row, exists] = result_row(row_of(block, half));
-    Value result = row, first = column_of(column), sums = fragment(block, column, half);
+    Value result = row, first = column_of(column);
     const std::int64_t lanes = problem_.n % 2 ? 1 : 2;
     for (std::int64_t i = 0; i < 2; i += lanes) {
       Value at = code_.add(first, i);
       Value inside = both(exists, masks_columns_ ? code_.less(at, hopper_.number(problem_.n)) : Value());
       auto store = [&] {
         evaluator ev(e_);
-        ev.bind(e_.anchor_result(), lanes == 1 ? code_.lane(sums, i) : sums);
+        bind(ev, block, column, half, i, lanes);
         ev.store_outputs(where(result, at, lanes), lanes);
       };
       if (inside) code_.when(inside, store);
@@ -128,11 +138,11 @@ class writer {
   void stage_fragment(std::int64_t block, std::int64_t column, std::int64_t c, int half) {
     Value row = result_row(row_of(block, half)).first, first = column_of(column + c);
     if (masks_columns_) first = code_.min(first, problem_.n - 2);
-    ev_.bind(e_.anchor_result(), fragment(block, column + c, half));
+    bind(ev_, block, column + c, half, 0, 2);
     position at = where(row, first, 2);
     Value line = code_.add(code_.div(place_.lane, 4), half * 8), inner = code_.mul(code_.rem(place_.lane, 4), 2);
     for (std::size_t i = 0; i < slabs_.size(); ++i) {
-      value output = e_.fusion.outputs()[i];
+      value output = e_.outputs()[i];
       Value stored = code_.to_storage(ev_.at(output, at, 2), output.type().type);
       Value offset = code_.add(code_.add(code_.mul(line, slabs_[i].pitch), code_.mul(inner, slabs_[i].size)),
                                c * slabs_[i].size + slabs_[i].offset);
@@ -184,7 +194,7 @@ class writer {
   const wgmma_problem& problem_;
   const wgmma_tile& tile_;
   const wgmma_place& place_;
-  const values& sums_;
+  const values &sums_, &second_;
   evaluator ev_;
   std::vector<slab> slabs_;
   bool masks_rows_, masks_columns_;
@@ -199,7 +209,7 @@ bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile) {
 
 std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem) {
   std::int64_t bytes = 0;
-  for (value v : e.fusion.outputs())
+  for (value v : e.outputs())
     if (problem.n * bytes_of(v.type().type) % store_bytes) return 0;
   for (const slab& s : make_slabs(e)) bytes += rows * s.pitch;
   // Two slabs of 128-byte rows.
@@ -208,8 +218,8 @@ std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& proble
 }
 
 void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
-                         const wgmma_place& place, const values& sums) {
-  writer(e, hopper, problem, tile, place, sums).write();
+                         const wgmma_place& place, const values& sums, const values& second) {
+  writer(e, hopper, problem, tile, place, sums, second).write();
 }
 
 }  // namespace kiln::gpu

@@ -27,7 +27,8 @@ struct wgmma_place {
 // of the tile before it, which stores them: copies of boxes that are partly outside of a tensor are slow.
 bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile);
 
+// `second`: the sums of the problem's second product, if there is one.
 void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
-                         const wgmma_place& place, const values& sums);
+                         const wgmma_place& place, const values& sums, const values& second = {});
 
 }  // namespace kiln::gpu

@@ -7,6 +7,7 @@
 
 #include "mlir_bridge/gpu/split_f32.hpp"
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
+#include "mlir_bridge/gpu/wgmma/row_squares.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -33,14 +34,22 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 class wgmma_writer {
  public:
   wgmma_writer(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile)
-      : e_(e), code_(e.code), p_(problem), t_(tile), hopper_(e.code, tile.bounded) {
+      : e_(e),
+        code_(e.code),
+        p_(problem),
+        t_(tile),
+        hopper_(e.code, tile.bounded),
+        squares_(e.code, hopper_, problem, tile) {
     shape_ = {tile.n,           tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner,
               problem.b.k_inner};
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
     channel_blocks_ = problem.image ? ceil_div(problem.image->channels, k_elements_) : 1;
     blocks_ = problem.image ? problem.image->taps() * channel_blocks_ : ceil_div(problem.k, k_elements_);
     tiles_m_ = ceil_div(problem.m, tile.m * tile.cluster_m);
-    tiles_n_ = ceil_div(problem.n, tile.n * tile.cluster_n);
+    columns_ = tile.n / problem.products();
+    tiles_n_ = ceil_div(problem.n, columns_ * tile.cluster_n);
+    // Each warp releases the stage whose rows it has squared.
+    releasers_ = problem.epsilon ? 4 : 1;
     tiles_ = tiles_m_ * tiles_n_ * problem.batch;
     clusters_ = std::min(tiles_, resident_clusters(tile, e.target));
     // Kernels of few rows wait for weights, so these are read before the predecessors have ended.
@@ -55,15 +64,21 @@ class wgmma_writer {
         p_.a.memory, p_.image
                          ? make_image_map(p_)
                          : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.a_rows() / t_.cluster_n : k_elements_));
-    b_map_ = e_.tensor_map_address(p_.b.memory,
-                                   make_tensor_map(p_.b, p_.batch, p_.b.k_inner ? t_.n / t_.cluster_m : k_elements_));
-    if (early_) e_.current().early_arguments = {e_.current().tensor_maps.back().argument};
+    const auto map_of_columns = [&](const wgmma_operand& b) {
+      const Value map = e_.tensor_map_address(
+          b.memory, make_tensor_map(b, p_.batch, b.k_inner ? columns_ / t_.cluster_m : k_elements_));
+      if (early_) e_.current().early_arguments.push_back(e_.current().tensor_maps.back().argument);
+      return map;
+    };
+    b_map_ = map_of_columns(p_.b);
+    if (p_.second_b) second_map_ = map_of_columns(*p_.second_b);
     stage_memory_ = group.lds(t_.stages * t_.stage_bytes(), pattern_alignment);
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
     empty_ = code_.add(full_, t_.stages * 8);
     const std::int64_t warp_bytes = epilogue_bytes(e_, p_);
     epilogue_memory_ = group.lds(std::max<std::int64_t>(16, t_.consumers * 4 * warp_bytes), 16);
+    if (p_.epsilon) scale_memory_ = group.lds(block_rows * 4, 16);
 
     thread_ = hopper_.narrow(group.thread());
     Value workgroup_number = hopper_.narrow(group.block());
@@ -79,7 +94,8 @@ class wgmma_writer {
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
         hopper_.initialize_barrier(code_.add(full_, 8 * s), 1);
-        hopper_.initialize_barrier(code_.add(empty_, 8 * s), t_.consumers * (t_.cluster_m + t_.cluster_n - 1));
+        hopper_.initialize_barrier(code_.add(empty_, 8 * s),
+                                   t_.consumers * releasers_ * (t_.cluster_m + t_.cluster_n - 1));
       }
       hopper_.publish_barriers();
     });
@@ -154,7 +170,7 @@ class wgmma_writer {
     }
     place.own_row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
     place.row = overlaps_rows(p_, t_) ? code_.min(place.own_row, p_.m - t_.m) : place.own_row;
-    place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), t_.n);
+    place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), columns_);
     return place;
   }
 
@@ -186,6 +202,7 @@ class wgmma_writer {
     code_.when(code_.equal(thread_, hopper_.number(t_.consumers * group_threads)), [&] {
       hopper_.prefetch_map(a_map_);
       hopper_.prefetch_map(b_map_);
+      if (second_map_) hopper_.prefetch_map(second_map_);
       // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
       cursor at{hopper_.number(0), hopper_.number(1)};
       Value begun = first_block_;
@@ -247,8 +264,11 @@ class wgmma_writer {
     std::int64_t column_mask = 0;
     for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
     for (std::int64_t part = 0; part < t_.parts; ++part)
-      copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part), full(stage), t_.n,
-           t_.cluster_m, rank_m_, column_mask, rank_n_);
+      copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part), full(stage),
+           columns_, t_.cluster_m, rank_m_, column_mask, rank_n_);
+    if (p_.second_b)
+      copy(*p_.second_b, second_map_, code_.add(part_of_b(memory, 0), columns_ * row_bytes), place.column, k,
+           place.batch, full(stage), columns_, t_.cluster_m, rank_m_, column_mask, rank_n_);
   }
 
   // --- images: a block is a position of the window and 64 of the channels
@@ -307,22 +327,28 @@ class wgmma_writer {
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
       for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(t_.parts > 1 ? code_.number(v.getType(), 0) : v);
+      const std::size_t end_of_sums = carried.size();
+      carried.resize(end_of_sums + static_cast<std::size_t>(squares_.count()),
+                     code_.number(code_.builder.getF32Type(), 0));
       carried = each_block(first_block_, carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
         if (t_.parts > 1) return add_parts(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
         Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
               b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
-        values sums =
-            hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_), values(now.begin() + 2, now.end()));
+        const auto squares_begin = now.begin() + static_cast<std::ptrdiff_t>(end_of_sums);
+        values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_),
+                                             values(now.begin() + 2, squares_begin));
+        const values squares = squares_.add(stage_memory_, at.stage, in_group, values(squares_begin, now.end()));
         hopper_.wait_all_but_last();
         release(at.stage, in_group, code_.less(first_block_, block));
         cursor after = next(at);
         values result{after.stage, after.parity};
         result.insert(result.end(), sums.begin(), sums.end());
+        result.insert(result.end(), squares.begin(), squares.end());
         return result;
       });
-      values sums(carried.begin() + 2, carried.end());
+      values sums(carried.begin() + 2, carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums));
       if (t_.parts == 1) {
         sums = hopper_.finish(sums);
         release(carried[0], in_group, {});
@@ -332,15 +358,24 @@ class wgmma_writer {
       Value row =
           code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
       Value shared = byte_address(epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
+      squares_.scale(sums, values(carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums), carried.end()),
+                     scale_memory_, in_group);
       wgmma_tile part_of_tile = t_;
       Value column = place.column;
+      values seconds;
+      if (p_.second_b) {
+        part_of_tile.n = columns_;
+        seconds.assign(sums.begin() + columns_ / 2, sums.end());
+        sums.resize(static_cast<std::size_t>(columns_ / 2));
+      }
       if (t_.splits > 1) {
         // Each workgroup of the cluster completes a part of the columns.
         sums = add_splits(sums);
         part_of_tile.n = t_.n / t_.splits, part_of_tile.cluster_n = t_.splits;
         column = code_.add(column, code_.mul(rank_, part_of_tile.n));
       }
-      emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared, place.own_row}, sums);
+      emit_wgmma_epilogue(e_, hopper_, p_, part_of_tile, {place.batch, row, column, lane, shared, place.own_row}, sums,
+                          seconds);
       return values{carried[0], carried[1]};
     });
   }
@@ -401,8 +436,9 @@ class wgmma_writer {
     Value previous =
         code_.select(code_.equal(stage, hopper_.number(0)), hopper_.number(t_.stages - 1), code_.sub(stage, 1));
     const std::int64_t sharers = t_.cluster_m + t_.cluster_n - 1;
+    const Value releaser = releasers_ > 1 ? code_.rem(in_group, group_threads / releasers_) : in_group;
     Value arrives =
-        sharers == 1 ? code_.equal(in_group, hopper_.number(0)) : code_.less(in_group, hopper_.number(sharers));
+        sharers == 1 ? code_.equal(releaser, hopper_.number(0)) : code_.less(in_group, hopper_.number(sharers));
     if (condition) arrives = code_.make<mlir::arith::AndIOp>(arrives, condition);
     code_.when(arrives, [&] {
       if (sharers == 1) return hopper_.arrive(empty(previous));
@@ -421,10 +457,12 @@ class wgmma_writer {
   const wgmma_problem& p_;
   const wgmma_tile& t_;
   hopper_code hopper_;
+  row_squares squares_;
   wgmma_shape shape_;
   bool early_ = false;
-  std::int64_t k_elements_, channel_blocks_, blocks_, tiles_m_, tiles_n_, tiles_, clusters_;
-  Value a_map_, b_map_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
+  // columns_: of each product in a tile. releasers_: threads of a warpgroup that release a stage.
+  std::int64_t k_elements_, channel_blocks_, blocks_, columns_, tiles_m_, tiles_n_, tiles_, clusters_, releasers_ = 1;
+  Value a_map_, b_map_, second_map_, scale_memory_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
   Value thread_, rank_, rank_m_, rank_n_, first_tile_, first_block_, end_block_;
 };
 

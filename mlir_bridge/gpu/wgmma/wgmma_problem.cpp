@@ -105,7 +105,7 @@ bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
 
 bool outputs_like_anchor(const kernel_emitter& e) {
   auto dims = kernel_emitter::dims(e.anchor_result());
-  return std::ranges::all_of(e.fusion.outputs(), [&](value v) { return kernel_emitter::dims(v) == dims; });
+  return std::ranges::all_of(e.outputs(), [&](value v) { return kernel_emitter::dims(v) == dims; });
 }
 
 axis_index at(Value base) { return {base, 0, {}}; }
@@ -135,9 +135,9 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
   return map;
 }
 
-std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
+std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined) {
   const dot& op = *e.anchor()->op().get_if<dot>();
-  const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
+  const value a = joined ? joined->rows : e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
   auto a_memory = readable(e, a), b_memory = readable(e, b);
   if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
     return std::nullopt;
@@ -151,6 +151,17 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e) {
   p.a = {*a_memory, p.m, p.k, !op.transpose_a, op.transpose_a ? p.m : p.k, p.batch > 1 ? p.m * p.k : 0};
   p.b = {*b_memory, p.n, p.k, op.transpose_b, op.transpose_b ? p.k : p.n, p.batch > 1 ? p.n * p.k : 0};
   if (!make_copyable(e, p.a, a) || !make_copyable(e, p.b, b)) return std::nullopt;
+  if (joined) {
+    p.epsilon = joined->epsilon;
+    if (joined->second) {
+      const value other = joined->second->inputs()[1];
+      const auto memory = e.in_memory(other);
+      if (!memory) return std::nullopt;
+      p.second_b = p.b;
+      p.second_b->memory = *memory, p.second_b->source = other;
+      p.second = {const_cast<instruction*>(joined->second), 0};
+    }
+  }
   p.locate = [&e, batch_dims](Value batch, Value row) {
     position where;
     for (Value index : e.code.delinearize(batch, batch_dims)) where.push_back(at(index));

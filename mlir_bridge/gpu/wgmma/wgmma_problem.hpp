@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/gpu/contraction/joined_product.hpp"
 
 namespace kiln::gpu {
 
@@ -47,6 +48,13 @@ struct wgmma_image {
 struct wgmma_problem {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   wgmma_operand a, b;
+  // What is computed together with the product (joined_product.hpp): the weights of a second one and the value that it
+  // is, and the normalization of A's rows. Tiles then have columns of both products, half of them each.
+  std::optional<wgmma_operand> second_b = {};
+  value second = {};
+  std::optional<double> epsilon = {};
+  std::int64_t products() const { return second_b ? 2 : 1; }
+  bool is_joined() const { return second_b || epsilon; }
   // Returns the position in the result without its last axis, which is n.
   std::function<position(Value batch, Value row)> locate;
   // With an image, m counts the rows of all tiles. `result_row` maps such a row (an i32) to a row of the result: the
@@ -65,7 +73,7 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
 
 // Returns the fusion's anchor as such a product; nullopt if an operand is computed or has another layout. 8-bit
 // operands must have k innermost.
-std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e);
+std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined = nullptr);
 tensor_map make_image_map(const wgmma_problem& problem);
 // For convolutions with channels last: 1x1, or any window with stride 1 over two axes.
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e);

@@ -16,6 +16,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 // Shared memory besides the stages: barriers and alignment.
 constexpr std::int64_t barrier_bytes = 256;
+// Rows of a matrix instruction.
+constexpr std::int64_t block_rows = 64;
 // Registers of a consumer thread besides its sums.
 constexpr std::int64_t epilogue_registers = 40;
 constexpr std::int64_t most_stages = 8, most_few_stages = 16;
@@ -25,7 +27,8 @@ static_assert(most_few_stages * 16 <= barrier_bytes);
 constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
 // Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
 // fewer tiles, too few compute units ask for them.
-constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40;
+constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40, fewest_rows = 8,
+                       least_fewest_tiles = 52;
 // With up to this many rows, half of a tile or more is empty, which only pays for few 16-bit rows.
 constexpr std::int64_t too_few_rows = 32;
 
@@ -53,7 +56,8 @@ bool is_few(const wgmma_size& size) {
 
 // Everything but the stages.
 std::int64_t other_bytes(const wgmma_tile& tile, const wgmma_size& size) {
-  return barrier_bytes + tile.consumers * 4 * size.epilogue_bytes;
+  const std::int64_t scales = size.scaled ? block_rows * 4 : 0;
+  return barrier_bytes + scales + tile.consumers * 4 * size.epilogue_bytes;
 }
 std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + other_bytes(tile, size);
@@ -142,6 +146,10 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
+  if (size.products > 1 || size.scaled) {
+    const bool together = is_few(size) && tile.m == block_rows && tile.consumers == 1 && tile.cluster() == 1;
+    if (!together || tile.n % (size.products * block_rows)) return false;
+  }
   if (tile.few_rows && (tile.few_rows + tile.n < tile.m || tile.cluster_m * tile.cluster_n > 1)) return false;
   if (!size.image_tiles.empty() && (tile.cluster_m * tile.cluster_n > 1 || !size.image_tiles.contains(tile.m)))
     return false;
@@ -215,7 +223,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
                      least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
-  const bool too_narrow = size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles;
+  const bool too_narrow =
+      size.m <= narrow_rows && ceil_div(size.n, 64) < (size.m <= fewest_rows ? least_fewest_tiles : least_narrow_tiles);
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;

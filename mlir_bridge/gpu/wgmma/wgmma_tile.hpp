@@ -49,7 +49,7 @@ struct wgmma_tile {
 
 // The properties of a product that the choice depends on.
 struct wgmma_size {
-  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;  // n: columns of all products
   std::int64_t element_bytes = 2;
   bool a_k_inner = true, b_k_inner = true;
   // Shared memory of one consumer warp.
@@ -57,6 +57,10 @@ struct wgmma_size {
   std::int64_t parts = 1;
   // For images: rows of a tile → tiles along m. Empty for other products.
   std::map<std::int64_t, std::int64_t> image_tiles = {};
+  // Products of the same rows, whose columns a tile has equal parts of.
+  std::int64_t products = 1;
+  // The squares of the rows are summed, too.
+  bool scaled = false;
 };
 
 // Returns how many clusters run at the same time, with one workgroup per compute unit.

@@ -8,6 +8,7 @@
 #include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/gpu/contraction/joined_product.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 #include "mlir_bridge/kinds/dot/generators.hpp"
@@ -82,9 +83,9 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
 // With more rows than this, packed weights are unpacked to memory once, because matrix units need them there.
 constexpr std::int64_t most_unpacked_rows = 128;
 
-contraction_problem dot_problem(kernel_emitter& e) {
+contraction_problem dot_problem(kernel_emitter& e, value a) {
   const dot& op = *e.anchor()->op().get_if<dot>();
-  const value a = e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
+  const value b = e.anchor()->inputs()[1];
   const std::vector<dim>&a_sizes = kernel_emitter::sizes(a), &out = kernel_emitter::sizes(e.anchor_result());
   const std::size_t rank = out.size();
   const std::vector<dim> batch_sizes(out.begin(), out.end() - 2);
@@ -113,15 +114,39 @@ contraction_problem dot_problem(kernel_emitter& e) {
   return p;
 }
 
+contraction_problem dot_problem(kernel_emitter& e) { return dot_problem(e, e.anchor()->inputs()[0]); }
+
+// Emits the product together with the inner anchors, or returns false and emits nothing.
+bool emit_joined_dot(kernel_emitter& e) {
+  const auto joined = find_joined_product(e);
+  if (!joined) return false;
+  if (try_wgmma_dot(e, &*joined)) return true;
+  contraction_problem problem = dot_problem(e, joined->rows);
+  problem.epsilon = joined->epsilon;
+  if (joined->second) {
+    const value weights = joined->second->inputs()[1];
+    const bool depth_first = !joined->second->op().get_if<dot>()->transpose_b;
+    problem.second = {matrix_operand(e, weights, problem.types().factor, {{}, problem.n, problem.k, depth_first}),
+                      {const_cast<instruction*>(joined->second), 0}};
+    if (problem.second->b.along_rows != problem.b.along_rows || problem.second->b.piece != problem.b.piece ||
+        e.only_parameters(weights) != e.only_parameters(e.anchor()->inputs()[1]))
+      return false;
+  }
+  return emit_joined_contraction(e, problem);
+}
+
 }  // namespace
 
 void emit_dot(kernel_emitter& e) {
+  if (emit_joined_dot(e)) return;
+  e.emit_inner_anchors();
   const std::vector<std::int64_t> out = e.dims(e.anchor_result());
   if (out[out.size() - 2] > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
   if (!try_wgmma_dot(e)) emit_contraction(e, dot_problem(e));
 }
 
 void emit_open_dot(kernel_emitter& e) {
+  e.emit_inner_anchors();
   const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
   if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
   contraction_problem problem = dot_problem(e);
@@ -132,6 +157,7 @@ void emit_open_dot(kernel_emitter& e) {
 }
 
 std::vector<candidate> dot_space(kernel_emitter& e) {
+  e.emit_inner_anchors();
   std::vector<candidate> result = wgmma_space(e), others = contraction_space(e, dot_problem(e));
   result.insert(result.end(), others.begin(), others.end());
   return result;

@@ -10,7 +10,7 @@ std::span<const kernel_kind> dot_kinds() {
        .epilogue = true,
        .operand_reads = {0, 0, 0},
        .cpu = {.emit = cpu::emit_dot, .space = cpu::dot_space, .emit_open = cpu::emit_open_dot},
-       .gpu = {.emit = gpu::emit_dot, .space = gpu::dot_space, .emit_open = gpu::emit_open_dot}},
+       .gpu = {.emit = gpu::emit_dot, .space = gpu::dot_space, .emit_open = gpu::emit_open_dot, .takes_inner = true}},
   };
   return rows;
 }

@@ -191,8 +191,8 @@ void emit_recurrent(kernel_emitter& e) {
   if (op.cell == recurrent_cell::gru && !op.linear_before_reset)
     s.gated = e.add_open_scratch(state_type, {batch, hidden});
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
-    for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
-      if (e.fusion.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
+    for (std::size_t i = 0; i < e.outputs().size(); ++i)
+      if (e.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
 
   e.parallel_open("recurrent", {batch}, usual_size(steps) * gates * hidden, [&](std::span<const Value> at) {
     Value b = at[0];

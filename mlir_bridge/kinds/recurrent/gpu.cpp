@@ -226,8 +226,8 @@ void emit_recurrent(kernel_emitter& e) {
   if (lstm) s.cell_state = group.lds(hidden * bytes);
   if (op.cell == recurrent_cell::gru && !op.linear_before_reset) s.gated = group.lds(hidden * bytes);
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
-    for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
-      if (e.fusion.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
+    for (std::size_t i = 0; i < e.outputs().size(); ++i)
+      if (e.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
   if (held) {
     s.held.emplace(*held);
     s.words = s.held->load(group);

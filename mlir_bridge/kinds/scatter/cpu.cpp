@@ -23,7 +23,7 @@ struct destination {
 
   explicit destination(kernel_emitter& emitter) : e(emitter) {
     value result = e.anchor_result();
-    direct = e.fusion.outputs().size() == 1 && e.fusion.outputs()[0] == result;
+    direct = e.outputs().size() == 1 && e.outputs()[0] == result;
     target = direct ? e.output(0) : e.add_open_scratch(result.type().type, kernel_emitter::sizes(result));
   }
   void finish() {

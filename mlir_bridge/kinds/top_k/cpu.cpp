@@ -89,8 +89,8 @@ struct heap {
 };
 
 buffer result_buffer(kernel_emitter& e, std::uint32_t index) {
-  for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
-    if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
+  for (std::size_t i = 0; i < e.outputs().size(); ++i)
+    if (e.outputs()[i] == e.anchor_result(index)) return e.output(i);
   value v = e.anchor_result(index);
   return e.add_open_scratch(v.type().type, kernel_emitter::sizes(v));
 }

@@ -226,8 +226,8 @@ struct top_k_emitter {
   }
 
   buffer result(std::uint32_t index) const {
-    for (std::size_t i = 0; i < e.fusion.outputs().size(); ++i)
-      if (e.fusion.outputs()[i] == e.anchor_result(index)) return e.output(i);
+    for (std::size_t i = 0; i < e.outputs().size(); ++i)
+      if (e.outputs()[i] == e.anchor_result(index)) return e.output(i);
     value v = e.anchor_result(index);
     return e.add_open_scratch(v.type().type, kernel_emitter::sizes(v));
   }

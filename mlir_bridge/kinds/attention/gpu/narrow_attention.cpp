@@ -47,34 +47,36 @@ class narrow_attention {
     lane_group = lanes.lane_group(code, group.lane());
     tile = code.rem(group.block(0), tiles), key_part = code.div(group.block(0), tiles),
     first_row = code.mul(tile, lanes.row_tile);
+    const std::int64_t block = lanes.group_keys, of_round = group.waves() * block,
+                       key_parts = split ? split->parts() : 1;
+    const dim blocks = (p.keys + block - 1) / block, of_part = (blocks + key_parts - 1) / key_parts * block;
+    const Value first = e.mul(key_part, of_part), own = code.add(first, code.mul(group.wave(), block));
+    // The keys of the next block are loaded while the values of this one are. If there is one block only, all is loaded
+    // at once, also the queries and what tells how many keys there are.
+    const bool ahead = !of_part.is_static() || of_part.value() > of_round;
+    const values own_keys = read_keys(own), own_values = ahead ? values() : read_values(own);
     for (std::int64_t part = 0; part < used_parts; ++part) {
       rows.push_back(code.add(lanes.row_of_lane(code, group.lane()), part * lanes.part_rows));
       seen_rows.push_back(code.min(code.add(first_row, rows.back()), p.rows - 1));
       row_ends.push_back(p.end_of_row(code, at, seen_rows.back()));
     }
     read_queries();
-    const std::int64_t block = lanes.group_keys, of_round = group.waves() * block,
-                       key_parts = split ? split->parts() : 1;
-    const dim blocks = (p.keys + block - 1) / block, of_part = (blocks + key_parts - 1) / key_parts * block;
-    Value first = e.mul(key_part, of_part), end = e.min(e.add(first, of_part), p.keys);
+    if (waits_for_memory()) issue_loads(e);
+    Value end = e.min(e.add(first, of_part), p.keys);
     // Skip keys that no row of the tile sees.
     if (p.limit) end = code.min(end, p.ends_of_rows(group, at, first_row, tile_rows)[1]);
     else if (p.op.causal && (p.share == 1 || p.n.queries % lanes.row_tile == 0))
       end = code.min(end, p.end_of_row(code, at, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
-    Value own = code.add(first, code.mul(group.wave(), block));
-    // The keys of the next block are loaded while the values of this one are.
-    const bool ahead = !of_part.is_static() || of_part.value() > of_round;
     values state = initial_state();
     const std::size_t own_state = state.size();
-    if (ahead) {
-      values next = read_keys(own);
-      state.insert(state.end(), next.begin(), next.end());
-    }
+    if (ahead) state.insert(state.end(), own_keys.begin(), own_keys.end());
     state = code.loop(own, end, of_round, std::move(state), [&](Value first_key, std::span<const Value> carried) {
-      values keys = ahead ? values(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end())
-                          : read_keys(first_key);
-      return meet(first_key, values(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state)), keys,
-                  ahead ? code.add(first_key, of_round) : Value());
+      values own_part(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state));
+      if (!ahead) return meet(first_key, std::move(own_part), own_keys, own_values, Value());
+      const values keys(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end()),
+          values_of_block = read_values(first_key);
+      if (waits_for_memory()) issue_loads(e);
+      return meet(first_key, std::move(own_part), keys, values_of_block, code.add(first_key, of_round));
     });
     // What follows is then a product of few rows, one workgroup for a compute unit.
     if (p.n.batch * p.n.queries <= most_early_rows) group.admit_successors();
@@ -82,10 +84,13 @@ class narrow_attention {
     group.barrier();
     join_waves();
     if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, found_results);
+    if (waits_for_memory()) keep_loads_in_place(e);
     group.close();
   }
 
  private:
+  // With several tiles of rows, keys and values are in a near cache.
+  bool waits_for_memory() const { return tiles == 1; }
   std::size_t parts() const { return static_cast<std::size_t>(used_parts); }
   std::int64_t depth_groups() const { return p.n.depth / lanes.group_keys; }
   // Sets of `chunk` tiles of the result.
@@ -158,9 +163,8 @@ class narrow_attention {
 
   // Processes a block and returns the new state. If `next` is not null, loads the keys of the block there as soon as
   // the current ones have been used, and appends them to the state.
-  values meet(Value first_key, values state, std::span<const Value> keys, Value next) {
+  values meet(Value first_key, values state, std::span<const Value> keys, std::span<const Value> of_block, Value next) {
     const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
-    values of_block = read_values(first_key);
     schedule_barrier(code, e.target.family, passing::arithmetic);
     values products = product.zeros(key_tiles());
     for (std::int64_t g = 0; g < depth_groups(); ++g)
@@ -168,6 +172,7 @@ class narrow_attention {
         multiply(queries[static_cast<std::size_t>(g)], {{keys[static_cast<std::size_t>(t * depth_groups() + g)]}},
                  std::span(products).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
     values following = next ? read_keys(next) : values();
+    if (next && waits_for_memory()) issue_loads(e);
     schedule_barrier(code, e.target.family, passing::arithmetic);
 
     const bool masked = p.ends_early() || ragged();
@@ -202,7 +207,7 @@ class narrow_attention {
     lanes.scale(code, result, factors);
     const fragment rows_side = rows_fragment(std::move(weights));
     for (std::int64_t s = 0; s < sets(); ++s) {
-      values columns = transposed(code, std::span(of_block).subspan(static_cast<std::size_t>(s * chunk), chunk), type);
+      values columns = transposed(code, of_block.subspan(static_cast<std::size_t>(s * chunk), chunk), type);
       for (std::int64_t d = 0; d < chunk; ++d)
         multiply(rows_side, {{columns[static_cast<std::size_t>(d)]}},
                  std::span(result).subspan(static_cast<std::size_t>(s * chunk + d) * per_tile, per_tile));

@@ -1,0 +1,69 @@
+// Products that a GPU computes together with the inner anchors of their kernel (gpu/contraction/joined_product.hpp):
+// where that is one launch, where it is a launch for each, and that the kernels fit every target. Their numbers are
+// compared in the emulator (test/emulation/cases_joined.py) and on GPUs (bench/gpu/llama_steps.py).
+#include "test/mlir_bridge/cpu_contraction/joined.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "gpu_targets.hpp"
+#include "jit/targets.hpp"
+
+namespace kiln::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::size_t launches(const module& fusion, const std::string& target) {
+  const native_kernel kernel = finalize_for(fusion, find_target(target));
+  return static_cast<std::size_t>(std::ranges::count_if(kernel.launches, [](const launch& l) { return !l.prepare; }));
+}
+
+TEST(joined_anchors, fit_every_gpu) {
+  for (std::int64_t m : {1, 8, 40}) {
+    check_all_targets(*joined_product(m, 512, 256, joined::normalization));
+    check_all_targets(*joined_product(m, 512, 256, joined::second));
+    check_all_targets(*joined_product(m, 512, 256, joined::both, element_type::bf16, true));
+  }
+  check_all_targets(*joined_caches());
+}
+
+TEST(joined_anchors, few_rows_take_one_launch) {
+  for (std::int64_t m : {1, 2, 8, 16})
+    for (joined parts : {joined::normalization, joined::second, joined::both})
+      for (const char* target : {"sm_80", "sm_90", "gfx942", "gfx1100", "gfx1201"})
+        EXPECT_EQ(launches(*joined_product(m, 2048, 1024, parts), target), 1u) << target << " " << m;
+  // Warpgroup instructions.
+  for (std::int64_t m : {8, 24, 32, 56})
+    for (joined parts : {joined::normalization, joined::second, joined::both}) {
+      const native_kernel kernel = finalize_for(*joined_product(m, 2048, 8192, parts), find_target("sm_90"));
+      ASSERT_EQ(kernel.launches.size(), 1u) << m;
+      EXPECT_EQ(kernel.launches[0].tensor_maps.size(), parts == joined::normalization ? 2u : 3u);
+      EXPECT_EQ(kernel.launches[0].early_arguments.size(), kernel.launches[0].tensor_maps.size() - 1);
+    }
+}
+
+// What a generator cannot compute together it computes one after another: a normalization, the gate, and the product.
+TEST(joined_anchors, others_take_a_launch_for_each) {
+  EXPECT_EQ(launches(*joined_product(40, 2048, 1024, joined::both), "sm_80"), 3u);
+  EXPECT_EQ(launches(*joined_product(40, 2048, 1024, joined::both), "gfx1100"), 3u);
+  EXPECT_EQ(launches(*joined_product(300, 2048, 1024, joined::both), "sm_90"), 3u);
+  EXPECT_EQ(launches(*joined_product(1, 2048, 1024, joined::both, element_type::f32), "sm_90"), 3u);
+  // The rows would be read once more, but are no whole waves of 16 bytes.
+  EXPECT_EQ(launches(*joined_product(1, 2056, 1024, joined::normalization), "gfx942"), 2u);
+}
+
+// One launch stores the rows of both caches; those that copy the caches are left out where a run may change them.
+TEST(joined_anchors, caches_take_one_launch) {
+  for (const char* target : {"sm_90", "gfx942", "gfx1100"}) {
+    const native_kernel kernel = finalize_for(*joined_caches(), find_target(target));
+    ASSERT_EQ(kernel.launches.size(), 3u);
+    EXPECT_EQ(kernel.launches[0].copies, (launch::copied{1, 0}));
+    EXPECT_EQ(kernel.launches[1].copies, (launch::copied{3, 1}));
+    EXPECT_FALSE(kernel.launches[2].copies);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
