@@ -25,6 +25,7 @@ from .torch_graph import CapturedGraph, capture
 
 log = logging.getLogger("kiln")
 
+_MOST_COMPILES = 8  # of a graph with numbers that may change
 _COMPILE_OPTIONS = ("precision", "int4_weights", "disable_passes", "time_limit", "memory_limit")
 
 
@@ -108,9 +109,18 @@ class _CompiledGraph:
         # An address cannot be used again: the captured module holds the memory.
         return [(a.data_ptr(), -1 if a.is_inference() else a._version) for a in (arguments[i] for i in places)]
 
+    def is_current(self, built: _Built, arguments: Sequence[Any]) -> bool:
+        """Whether the weights and numbers of the model are those of this call."""
+        if any(arguments[i].item() != number for i, number in built.captured.numbers.items()):
+            return False
+        return built.weights == self.state_of_weights(arguments, built.captured.constants)
+
     def build(self, arguments: Sequence[Any]) -> _Built:
+        if self.built and self.built.captured.numbers and self.report.compiles >= _MOST_COMPILES:
+            raise UnsupportedError("a number of the graph changes from call to call")
         captured = capture(self.graph, arguments)
-        tensors = tuple(arguments[i] for i in captured.inputs)
+        # Copies, because torch.export takes a view's relation to its base for a condition on the sizes.
+        tensors = tuple(arguments[i].detach().clone(memory_format=torch.contiguous_format) for i in captured.inputs)
         if not tensors or not captured.outputs():
             raise UnsupportedError("the graph takes or gives no tensors")
         if any(arguments[i].is_inference() for i in captured.constants):
@@ -142,7 +152,7 @@ class _CompiledGraph:
         with self.lock:
             if self.report.refused:
                 return None
-            if self.built and self.built.weights == self.state_of_weights(arguments, self.built.captured.constants):
+            if self.built and self.is_current(self.built, arguments):
                 return self.built
             try:
                 self.built = self.build(arguments)

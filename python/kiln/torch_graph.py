@@ -20,6 +20,7 @@ class CapturedGraph:
     constants: list[int]  # weights and buffers: their values are in the module
     dynamic_shapes: Any
     results: list[tuple[str, Any]]  # of the graph: ("tensor", -), ("argument", index) or ("constant", value)
+    numbers: dict[int, float]  # arguments that are numbers of the program, such as the eps of a norm: constants, too
 
     def outputs(self) -> int:
         return sum(kind == "tensor" for kind, _ in self.results)
@@ -37,6 +38,27 @@ def _is_weight(placeholder: torch.fx.Node, value: Any) -> bool:
         return True
     facts = placeholder.meta.get("tensor_dict", {})
     return "_dynamo_static_input_type" in facts
+
+
+def _is_number(placeholder: torch.fx.Node, value: Any) -> bool:
+    """Whether the argument is a float that torch wraps in a tensor, as it does with dynamic=True."""
+    if not isinstance(value, torch.Tensor) or value.dim() or value.dtype != torch.float64 or value.device.type != "cpu":
+        return False
+    return bool(placeholder.users) and all(u.op == "call_method" and u.target == "item" for u in placeholder.users)
+
+
+def _with_numbers(graph: torch.fx.GraphModule, numbers: dict[int, float]) -> torch.fx.GraphModule:
+    """A copy of the graph with these numbers in the place of what it reads of the arguments."""
+    copied = torch.fx.Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    placeholders = [n for n in copied.nodes if n.op == "placeholder"]
+    for place, number in numbers.items():
+        for read in list(placeholders[place].users):
+            for user in list(read.users):
+                replaced = lambda a: number if a is read else a  # noqa: B023
+                user.args, user.kwargs = torch.fx.node.map_arg((user.args, user.kwargs), replaced)
+            copied.erase_node(read)
+    return torch.fx.GraphModule(graph, copied)
 
 
 class _Wrapper(torch.nn.Module):
@@ -82,8 +104,11 @@ def capture(graph: torch.fx.GraphModule, arguments: Sequence[Any]) -> CapturedGr
     placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
     output = next(n for n in graph.graph.nodes if n.op == "output")
     inputs, weights, dynamic, sizes = [], {}, [], {}
+    numbers = {i: value.item() for i, (node, value) in enumerate(zip(placeholders, arguments)) if _is_number(node, value)}
     where: dict[str, tuple[int, int]] = {}  # of a symbol: a tensor and an axis with this size
     for i, (node, value) in enumerate(zip(placeholders, arguments)):
+        if i in numbers:
+            continue
         if isinstance(value, torch.Tensor) and _is_weight(node, value):
             weights[i] = value
         elif isinstance(value, torch.Tensor):
@@ -104,5 +129,7 @@ def capture(graph: torch.fx.GraphModule, arguments: Sequence[Any]) -> CapturedGr
             raise UnsupportedError(f"argument '{node.name}': a {type(value).__name__} that is no size of a tensor")
         sizes[i] = where[symbol]
     results = [_result_of(result, placeholders) for result in output.args[0]]
+    if numbers:
+        graph = _with_numbers(graph, numbers)
     module = _Wrapper(graph, len(placeholders), inputs, weights, sizes, results)
-    return CapturedGraph(module, inputs, list(weights), (tuple(dynamic),), results)
+    return CapturedGraph(module, inputs, list(weights), (tuple(dynamic),), results, numbers)

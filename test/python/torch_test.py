@@ -154,6 +154,27 @@ class Torch(PythonCase):
             self.assertEqual(rows, n)
         self.assertEqual({r.refused for r in self.reports()}, {""})
 
+    def test_views_of_other_sizes(self):
+        model = small().eval()
+        compiled = self.compiled(model)
+        whole = torch.randn(8, 16)
+        with torch.no_grad():
+            for part in [whole, whole[:5], whole[2:5], torch.randn(16, 4).t()]:
+                self.close(compiled(part), model(part))
+        self.assertEqual({r.refused for r in self.reports()}, {""})
+
+    def test_numbers_that_torch_makes_dynamic(self):
+        """With dynamic=True the eps of a norm is an argument of the graph."""
+        model = torch.nn.Sequential(torch.nn.Embedding(20, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 4)).eval()
+        compiled = torch.compile(model, backend=torch_backend.kiln, options={"threads": 1}, dynamic=True)
+        with torch.no_grad():
+            for n in [3, 7]:
+                ids = torch.randint(0, 20, (2, n))
+                self.close(compiled(ids), model(ids))
+            model[1].eps = 0.5
+            self.close(compiled(ids), model(ids))
+        self.assertEqual({r.refused for r in self.reports()}, {""})
+
     def test_training_is_refused_by_name(self):
         compiled = self.compiled(small().eval())
         with self.assertRaisesRegex(kiln.errors.UnsupportedError, "training"):
