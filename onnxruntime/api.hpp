@@ -19,6 +19,8 @@ inline constexpr std::uint32_t api_version = 23;
 struct functions {
   const OrtApi* api = nullptr;
   const OrtEpApi* ep = nullptr;
+  // Whether a fused node takes what only the bodies of its nodes read. Before ONNX Runtime 1.27 it does not.
+  bool fused_nodes_take_captured = true;
 };
 // Set once, when ONNX Runtime loads the plug-in.
 functions& runtime();

@@ -1,4 +1,5 @@
 // What ONNX Runtime calls to get the execution providers: the only functions that the library exports.
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -169,6 +170,9 @@ KILN_EXPORTED OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, 
   runtime().api = base->GetApi(api_version);
   if (!runtime().api) return nullptr;
   runtime().ep = runtime().api->GetEpApi();
+  int major = 0, minor = 0;
+  if (std::sscanf(base->GetVersionString(), "%d.%d", &major, &minor) == 2)
+    runtime().fused_nodes_take_captured = major > 1 || minor >= 27;
   return guarded([&] {
     if (most < 2) throw failure(ORT_INVALID_ARGUMENT, "kiln: there is no room for its execution providers");
     auto host = std::make_unique<host_factory>();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace kiln::ort {
@@ -106,6 +107,18 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
 
 std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with) {
   return reason_against(graph, node, with, false);
+}
+
+const OrtNode* reader_without_input(const std::vector<const OrtNode*>& part) {
+  if (runtime().fused_nodes_take_captured) return nullptr;
+  std::set<std::string> known;
+  for (const OrtNode* n : part)
+    for (const auto& values : {inputs_of(n), outputs_of(n)})
+      for (const OrtValueInfo* v : values) known.insert(name_of(v));
+  for (const OrtNode* n : part)
+    for (const OrtValueInfo* v : captured_by(n))
+      if (!is_constant(v) && !known.contains(name_of(v))) return n;
+  return nullptr;
 }
 
 // A node's level counts how often a path to it changes between taken nodes and others. Nodes of one level that hang

@@ -127,6 +127,12 @@ OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to
       bool again = false;
       for (auto& part : parts_of(graph, [&](const OrtNode* n) { return !left.contains(n); })) {
         if (part.size() < least_nodes && !left.empty()) continue;
+        if (const OrtNode* n = reader_without_input(part)) {
+          ++reasons[operator_of(n) + ": this ONNX Runtime does not pass what only its bodies read; 1.27 does"];
+          left.insert(n);
+          again = true;
+          continue;
+        }
         const std::string problem = compile(graph, part);
         if (problem.empty()) {
           taken.push_back(std::move(part));
