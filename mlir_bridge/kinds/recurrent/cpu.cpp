@@ -1,6 +1,6 @@
-// recurrent (RNN, GRU, LSTM): a work item computes all time steps of one batch entry. The product h · Rᵀ reads R
-// transposed, so that vectors run along the gates; a prepare stage transposes it. State and gates are f32 in scratch.
-// Time steps and batch may be open.
+// recurrent (RNN, GRU, LSTM): a work item computes all time steps of a few batch entries, the rows of its products. The
+// product h · Rᵀ reads R in panels of gates, [panel][hidden][gates of the panel], one after another; a prepare stage
+// packs them. State and gates are f32 in scratch. Time steps and batch may be open.
 #include <array>
 
 #include "ir/ops/all.hpp"
@@ -16,6 +16,31 @@ namespace {
 
 namespace arith = mlir::arith;
 
+// Gates [from, to) in panels as wide as the sums that are computed at once. The last panel ends with the last gate, so
+// two panels may have gates in common.
+struct gate_panels {
+  std::int64_t from = 0, to = 0, lanes = 1, abreast = 1;
+  std::int64_t first = 0;  // element of the packed weights
+  std::int64_t width() const { return lanes * abreast; }
+  std::int64_t count() const { return (to - from + width() - 1) / width(); }
+  Value first_gate(code_builder& code, Value panel) const {
+    Value gate = code.add(code.mul(panel, width()), from);
+    return (to - from) % width() ? code.min(gate, to - width()) : gate;
+  }
+};
+
+// Rows times vectors of gates: as many sums as hide the latency of multiply-adds, which leaves registers for the
+// weights.
+constexpr std::int64_t sums_at_once = 8;
+
+gate_panels panels_of(const kernel_emitter& e, element_type type, std::int64_t from, std::int64_t to,
+                      std::int64_t first) {
+  const std::int64_t lanes = e.lanes_for(type, to - from);
+  const std::int64_t abreast =
+      (to - from) % (sums_at_once * lanes) == 0 ? sums_at_once : vectors_abreast(to - from, lanes);
+  return {from, to, lanes, abreast, first};
+}
+
 struct recurrent_stage {
   kernel_emitter& e;
   code_builder& code;
@@ -23,10 +48,12 @@ struct recurrent_stage {
   dim steps, batch;
   std::int64_t hidden, gates;  // gates: G * H
   element_type type, state_type;
-  buffer inputs_gates, transposed, bias, initial_hidden, initial_cell;
+  buffer inputs_gates, packed, bias, initial_hidden, initial_cell;
   buffer hidden_state, cell_state, sums, gated;  // [B, H], [B, H], [B, G*H], [B, H]
   // Y, final h and final c, if requested.
   std::array<std::optional<buffer>, 3> results;
+  // All gates; a GRU that is not linear before its reset has the last third apart.
+  std::vector<gate_panels> products;
 
   Value one_of(scalar_function f, Value x) const {
     std::array<Value, 1> operands{x};
@@ -35,29 +62,32 @@ struct recurrent_stage {
   Value times(Value a, Value b) const { return code.make<arith::MulFOp>(a, b); }
   Value plus(Value a, Value b) const { return code.make<arith::AddFOp>(a, b); }
 
-  // sums[b, from..to) = state · transposed[:, from..to) + bias.
-  void product(Value b, const buffer& state, std::int64_t from, std::int64_t to) {
-    std::int64_t native = e.lanes_for(state_type, to - from), abreast = vectors_abreast(to - from, native),
-                 width = native * abreast;
-    Value weights = e.pointer(transposed), vector = e.pointer(state), out = e.pointer(sums), biases = e.pointer(bias);
-    Value state_base = code.mul(b, hidden), out_base = code.mul(b, gates);
-    code.loop(from, to, width, [&](Value column) {
-      Value first = (to - from) % width ? code.min(column, to - width) : column;
+  // sums[b, gates of the panels] = state[b] · packed + bias, for each entry b.
+  void product(const values& entries, const buffer& state, const gate_panels& panels) {
+    const std::int64_t native = panels.lanes, width = panels.width();
+    Value weights = e.pointer(packed), vector = e.pointer(state), out = e.pointer(sums), biases = e.pointer(bias);
+    code.loop(0, panels.count(), 1, [&](Value panel) {
+      Value first = panels.first_gate(code, panel), of_panel = code.add(code.mul(panel, hidden * width), panels.first);
       values start;
-      for (std::int64_t v = 0; v < abreast; ++v)
-        start.push_back(code.load(biases, code.add(first, v * native), type, native));
+      for (std::size_t b = 0; b < entries.size(); ++b)
+        for (std::int64_t v = 0; v < panels.abreast; ++v)
+          start.push_back(code.load(biases, code.add(first, v * native), type, native));
       values total = code.loop(0, hidden, 1, start, [&](Value k, std::span<const Value> s) {
-        Value h = code.splat(code.load(vector, code.add(state_base, k), state_type, 1), native);
-        Value row = code.add(code.mul(k, gates), first);
-        values next;
-        for (std::int64_t v = 0; v < abreast; ++v)
-          next.push_back(
-              code.fma(h, code.load(weights, code.add(row, v * native), type, native), s[static_cast<std::size_t>(v)]));
+        Value row = code.add(of_panel, code.mul(k, width));
+        values gates_at, next;
+        for (std::int64_t v = 0; v < panels.abreast; ++v)
+          gates_at.push_back(code.load(weights, code.add(row, v * native), type, native));
+        for (Value b : entries) {
+          Value h = code.splat(code.load(vector, state_offset(b, k), state_type, 1), native);
+          for (Value w : gates_at) next.push_back(code.fma(h, w, s[next.size()]));
+        }
         return next;
       });
-      for (std::int64_t v = 0; v < abreast; ++v)
-        code.store(out, code.add(out_base, code.add(first, v * native)), state_type,
-                   total[static_cast<std::size_t>(v)]);
+      for (std::size_t i = 0; i < total.size(); ++i) {
+        const auto b = i / static_cast<std::size_t>(panels.abreast);
+        const auto v = static_cast<std::int64_t>(i) % panels.abreast;
+        code.store(out, code.add(code.mul(entries[b], gates), code.add(first, v * native)), state_type, total[i]);
+      }
     });
   }
 
@@ -87,16 +117,39 @@ struct recurrent_stage {
       code.store(e.pointer(*results[0]), code.add(code.mul(code.add(e.mul(t, batch), b), hidden), i), type, h);
   }
 
-  void step(Value b, Value t) {
+  void for_each(const values& entries, const std::function<void(Value)>& body) {
+    if (entries.size() == 1) return body(entries[0]);
+    code.loop(entries.front(), code.add(entries.back(), 1), 1, body);
+  }
+
+  // `entries` are neighbours.
+  void step(const values& entries, Value t) {
+    product(entries, hidden_state, products[0]);
+    if (products.size() > 1) {
+      for_each(entries, [&](Value b) { reset(b, t); });
+      product(entries, gated, products[1]);
+    }
+    for_each(entries, [&](Value b) { update(b, t); });
+  }
+
+  // gated[b] = reset * state[b], of a GRU that is not linear before its reset.
+  void reset(Value b, Value t) {
+    along_hidden([&](Value i, std::int64_t n) {
+      Value reset = one_of(scalar_function::sigmoid, gate(b, t, 1, i, n));
+      code.store(e.pointer(gated), state_offset(b, i), state_type,
+                 times(reset, code.load(e.pointer(hidden_state), state_offset(b, i), state_type, n)));
+    });
+  }
+
+  // The state of an entry from its sums.
+  void update(Value b, Value t) {
     Value h_pointer = e.pointer(hidden_state);
     using enum scalar_function;
     switch (op.cell) {
       case recurrent_cell::rnn:
-        product(b, hidden_state, 0, gates);
         along_hidden([&](Value i, std::int64_t n) { store_hidden(b, t, i, one_of(tanh, gate(b, t, 0, i, n))); });
         return;
       case recurrent_cell::lstm:
-        product(b, hidden_state, 0, gates);
         along_hidden([&](Value i, std::int64_t n) {
           Value c_pointer = e.pointer(cell_state), at = state_offset(b, i);
           Value input = one_of(sigmoid, gate(b, t, 0, i, n)), output = one_of(sigmoid, gate(b, t, 1, i, n)),
@@ -109,19 +162,9 @@ struct recurrent_stage {
         return;
       case recurrent_cell::gru: break;
     }
-    bool linear = op.linear_before_reset;
-    product(b, hidden_state, 0, linear ? gates : 2 * hidden);
-    if (!linear) {
-      along_hidden([&](Value i, std::int64_t n) {
-        Value reset = one_of(sigmoid, gate(b, t, 1, i, n));
-        code.store(e.pointer(gated), state_offset(b, i), state_type,
-                   times(reset, code.load(h_pointer, state_offset(b, i), state_type, n)));
-      });
-      product(b, gated, 2 * hidden, gates);
-    }
     along_hidden([&](Value i, std::int64_t n) {
       Value update = one_of(sigmoid, gate(b, t, 0, i, n)), candidate = sum(b, 2, i, n);
-      if (linear) candidate = times(one_of(sigmoid, gate(b, t, 1, i, n)), candidate);
+      if (op.linear_before_reset) candidate = times(one_of(sigmoid, gate(b, t, 1, i, n)), candidate);
       candidate = one_of(tanh, plus(gate_input(b, t, 2, i, n), candidate));
       Value old = code.load(h_pointer, state_offset(b, i), state_type, n);
       // (1 - update) * candidate + update * old
@@ -149,21 +192,31 @@ void emit_recurrent(kernel_emitter& e) {
   bool lstm = op.cell == recurrent_cell::lstm;
   const dim steps = sizes[0], batch = sizes[1];
   const std::int64_t hidden = sizes[2].value(), gates = kernel_emitter::dims(inputs[1])[0];
+  // Entries that share loads of the weights. Fewer are left for threads, so a small batch is not divided.
+  const std::int64_t entries_of_batch = usual_size(batch), together = entries_of_batch >= 16  ? 4
+                                                                      : entries_of_batch >= 4 ? 2
+                                                                                              : 1;
   buffer weights = e.materialize(inputs[1]);
   bool constant = e.only_parameters(inputs[1]);
-  buffer transposed = e.add_scratch(type, {hidden, gates}, constant);
-  std::int64_t lanes = e.lanes_for(type, gates);
-  e.parallel(
-      "transpose_weights", {hidden}, gates * 2,
-      [&](std::span<const Value> at) {
-        Value from = e.pointer(weights), to = e.pointer(transposed);
-        code.loop(0, gates, lanes, [&](Value j) {
-          Value first = gates % lanes ? code.min(j, gates - lanes) : j;
-          code.store(to, code.add(code.mul(at[0], gates), first), type,
-                     code.load_strided(from, code.add(code.mul(first, hidden), at[0]), hidden, type, lanes));
-        });
-      },
-      constant);
+  const bool apart = op.cell == recurrent_cell::gru && !op.linear_before_reset;
+  std::vector<gate_panels> products{panels_of(e, state_type, 0, apart ? 2 * hidden : gates, 0)};
+  const auto end_of = [&](const gate_panels& panels) {
+    return panels.first + panels.count() * panels.width() * hidden;
+  };
+  if (apart) products.push_back(panels_of(e, state_type, 2 * hidden, gates, end_of(products[0])));
+  buffer packed = e.add_scratch(type, {end_of(products.back())}, constant);
+  for (const gate_panels& panels : products)
+    e.parallel(
+        "pack_weights", {panels.count(), hidden}, panels.width() * 2,
+        [&](std::span<const Value> at) {
+          Value from = e.pointer(weights), to = e.pointer(packed), gate = panels.first_gate(code, at[0]);
+          Value place = code.add(code.mul(code.add(code.mul(at[0], hidden), at[1]), panels.width()), panels.first);
+          for (std::int64_t i = 0; i < panels.width(); i += panels.lanes)
+            code.store(to, code.add(place, i), type,
+                       code.load_strided(from, code.add(code.mul(code.add(gate, i), hidden), at[1]), hidden, type,
+                                         panels.lanes));
+        },
+        constant);
 
   recurrent_stage s{e,
                     code,
@@ -175,7 +228,7 @@ void emit_recurrent(kernel_emitter& e) {
                     type,
                     state_type,
                     e.materialize(inputs[0]),
-                    transposed,
+                    packed,
                     e.materialize(inputs[2]),
                     e.materialize(inputs[3]),
                     {},
@@ -183,26 +236,46 @@ void emit_recurrent(kernel_emitter& e) {
                     {},
                     {},
                     {},
-                    {}};
+                    {},
+                    products};
   if (lstm) s.initial_cell = e.materialize(inputs[4]);
   s.hidden_state = e.add_open_scratch(state_type, {batch, hidden});
   s.sums = e.add_open_scratch(state_type, {batch, gates});
   if (lstm) s.cell_state = e.add_open_scratch(state_type, {batch, hidden});
-  if (op.cell == recurrent_cell::gru && !op.linear_before_reset)
-    s.gated = e.add_open_scratch(state_type, {batch, hidden});
+  if (apart) s.gated = e.add_open_scratch(state_type, {batch, hidden});
   for (std::uint32_t r = 0; r < (lstm ? 3u : 2u); ++r)
     for (std::size_t i = 0; i < e.outputs().size(); ++i)
       if (e.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
 
-  e.parallel_open("recurrent", {batch}, usual_size(steps) * gates * hidden, [&](std::span<const Value> at) {
-    Value b = at[0];
-    s.copy(b, s.initial_hidden, s.hidden_state);
-    if (lstm) s.copy(b, s.initial_cell, s.cell_state);
+  const auto run = [&](const values& entries) {
+    s.for_each(entries, [&](Value b) {
+      s.copy(b, s.initial_hidden, s.hidden_state);
+      if (lstm) s.copy(b, s.initial_cell, s.cell_state);
+    });
     code.loop(code.constant(0), e.size(steps), 1,
-              [&](Value i) { s.step(b, op.reverse ? code.sub(e.size(steps - 1), i) : i); });
-    if (s.results[1]) s.copy(b, s.hidden_state, *s.results[1]);
-    if (lstm && s.results[2]) s.copy(b, s.cell_state, *s.results[2]);
-  });
+              [&](Value i) { s.step(entries, op.reverse ? code.sub(e.size(steps - 1), i) : i); });
+    s.for_each(entries, [&](Value b) {
+      if (s.results[1]) s.copy(b, s.hidden_state, *s.results[1]);
+      if (lstm && s.results[2]) s.copy(b, s.cell_state, *s.results[2]);
+    });
+  };
+  e.parallel_open("recurrent", {(batch + together - 1) / together}, usual_size(steps) * gates * hidden * together,
+                  [&](std::span<const Value> at) {
+                    Value first = code.mul(at[0], together);
+                    values entries;
+                    for (std::int64_t b = 0; b < together; ++b) entries.push_back(code.add(first, b));
+                    if (together == 1) return run(entries);
+                    code.branch(
+                        code.less(entries.back(), e.size(batch)),
+                        [&] {
+                          run(entries);
+                          return values{};
+                        },
+                        [&] {
+                          code.loop(first, e.size(batch), 1, [&](Value b) { run({b}); });
+                          return values{};
+                        });
+                  });
 }
 
 }  // namespace kiln::cpu
