@@ -19,6 +19,7 @@ constexpr std::size_t max_object_bytes = std::size_t{1} << 30;
 constexpr std::size_t max_launches = 4096, max_scratch = 4096, max_arguments = 4096, max_symbol = 4096;
 constexpr std::uint32_t max_buffer_index = 1 << 16;
 constexpr std::size_t max_sizes = 4096, max_size_text = 1 << 16;
+constexpr std::int64_t most_of_map = std::int64_t{1} << 32, most_of_box = 256;
 
 void require(bool condition, const char* what) {
   if (!condition)
@@ -40,9 +41,13 @@ void check(const tensor_map& map, const launch& l, Require&& require) {
   require(!map.dims.empty() && map.dims.size() <= 5 && map.box.size() == map.dims.size() &&
               map.strides.size() + 1 == map.dims.size(),
           "a tensor map's dims, strides and box do not match");
-  for (std::int64_t size : map.dims)
-    require(size >= 1 && size <= std::int64_t{1} << 32, "a tensor map has an impossible dimension");
-  for (std::int64_t size : map.box) require(size >= 1 && size <= 256, "a tensor map has an impossible box");
+  require(!map.open_rows || map.box.size() > 1, "a tensor map has no rows of which the number is open");
+  for (std::size_t d = 0; d < map.dims.size(); ++d) {
+    const bool open = map.open_outer && d + 1 == map.dims.size();
+    require(open ? map.dims[d] == 0 : map.dims[d] >= 1 && map.dims[d] <= most_of_map,
+            "a tensor map has an impossible dimension");
+  }
+  for (std::int64_t size : map.box) require(size >= 1 && size <= most_of_box, "a tensor map has an impossible box");
   for (std::int64_t stride : map.strides)
     require(stride >= 16 && stride % 16 == 0 && stride < std::int64_t{1} << 40,
             "a tensor map has an impossible stride");
@@ -113,6 +118,8 @@ std::int64_t count_of(const dim& expression, const dim_bindings& values) {
   return count;
 }
 
+bool fits_box(const tensor_map& map) { return map.box[1] >= 1 && map.box[1] <= most_of_box; }
+
 // Returns null if there is no expression.
 flatbuffers::Offset<flatbuffers::String> text_of(flatbuffers::FlatBufferBuilder& builder,
                                                  const std::optional<dim>& expression) {
@@ -160,9 +167,15 @@ std::vector<std::byte> serialize(const native_kernel& kernel) {
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<schema::TensorMap>>> maps;
     if (!l.tensor_maps.empty()) {
       std::vector<flatbuffers::Offset<schema::TensorMap>> each;
-      for (const tensor_map& m : l.tensor_maps)
-        each.push_back(schema::CreateTensorMapDirect(builder, m.argument, static_cast<std::uint8_t>(m.type), &m.dims,
-                                                     &m.strides, &m.box, m.swizzle_bytes, m.l2_promotion_bytes));
+      for (const tensor_map& m : l.tensor_maps) {
+        const auto dims = builder.CreateVector(m.dims);
+        const auto strides = builder.CreateVector(m.strides);
+        const auto box = builder.CreateVector(m.box);
+        const auto open_outer = text_of(builder, m.open_outer);
+        const auto open_rows = text_of(builder, m.open_rows);
+        each.push_back(schema::CreateTensorMap(builder, m.argument, static_cast<std::uint8_t>(m.type), dims, strides,
+                                               box, m.swizzle_bytes, m.l2_promotion_bytes, open_outer, open_rows));
+      }
       maps = builder.CreateVector(each);
     }
     // Null if there are none.
@@ -246,8 +259,8 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
       if (l->tensor_maps())
         for (const schema::TensorMap* m : *l->tensor_maps())
           out.tensor_maps.push_back({m->argument(), static_cast<element_type>(m->type()), sizes(m->dims()),
-                                     sizes(m->strides()), sizes(m->box()), m->swizzle_bytes(),
-                                     m->l2_promotion_bytes()});
+                                     sizes(m->strides()), sizes(m->box()), m->swizzle_bytes(), m->l2_promotion_bytes(),
+                                     parsed(m->open_outer()), parsed(m->open_rows())});
       if (const schema::Statistics* n = l->statistics())
         out.statistics = {n->registers(),     n->accumulation_registers(), n->scalar_registers(),   n->spills(),
                           n->private_bytes(), n->static_lds_bytes(),       n->matrix_instructions()};
@@ -257,14 +270,23 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes) {
 }
 
 bool is_open(const native_kernel& kernel) {
-  return !kernel.sizes.empty() ||
-         std::ranges::any_of(kernel.launches, [](auto& l) { return l.open_grid.has_value(); }) ||
+  const auto depends = [](const launch& l) {
+    return l.open_grid || std::ranges::any_of(l.tensor_maps, [](auto& m) { return m.open_outer || m.open_rows; });
+  };
+  return !kernel.sizes.empty() || std::ranges::any_of(kernel.launches, depends) ||
          std::ranges::any_of(kernel.scratch, [](auto& s) { return s.open_bytes.has_value(); });
 }
 
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values) {
-  for (launch& l : kernel.launches)
+  for (launch& l : kernel.launches) {
     if (l.open_grid) l.grid = count_of(*l.open_grid, values);
+    for (tensor_map& map : l.tensor_maps) {
+      if (map.open_outer) map.dims.back() = count_of(*map.open_outer, values);
+      if (map.open_rows) map.box[1] = count_of(*map.open_rows, values);
+      require(map.dims.back() >= 1 && map.dims.back() <= most_of_map && (!map.open_rows || fits_box(map)),
+              "a tensor map has an impossible size");
+    }
+  }
   for (scratch_buffer& s : kernel.scratch)
     if (s.open_bytes) s.bytes = count_of(*s.open_bytes, values);
   std::vector<std::int64_t> table;

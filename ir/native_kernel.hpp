@@ -4,7 +4,8 @@
 //
 // An *open* kernel serves all shapes: its code reads the sizes from a table of 64-bit integers, which is one more
 // argument of its launches (buffer_kind::sizes). `sizes` says what the table holds, as expressions of the model's open
-// dimensions, and so do the grids and the bytes of scratch memory that depend on the shapes. at_sizes() computes them.
+// dimensions, and so do the grids, the bytes of scratch memory and the tensor maps that depend on the shapes.
+// at_sizes() computes them.
 //
 // Host ABI (target family cpu): each launch is an exported function
 //   void symbol(void* const* buffers, std::int64_t begin, std::int64_t end)
@@ -47,6 +48,8 @@ struct tensor_map {
   std::vector<std::int64_t> box;          // elements per copy, at most 256 in each dimension
   std::int32_t swizzle_bytes = 0;         // 0, 32, 64, 128
   std::int32_t l2_promotion_bytes = 0;    // 0, 64, 128, 256
+  // For open kernels; they replace the last of `dims`, which is 0 then, and box[1].
+  std::optional<dim> open_outer = {}, open_rows = {};
   friend bool operator==(const tensor_map&, const tensor_map&) = default;
 };
 
@@ -122,9 +125,9 @@ native_kernel deserialize_native_kernel(std::span<const std::byte> bytes);
 // kernel of one workgroup per row needs no table, only a grid.
 bool is_open(const native_kernel& kernel);
 
-// Computes the grids and scratch sizes of an open kernel for these values of the open dimensions. Returns the contents
-// of its table of sizes; for any other kernel, an empty table. Throws error{corrupted} if a dimension has no value, or
-// if a grid or a size is negative or too large.
+// Computes the grids, scratch sizes and tensor maps of an open kernel for these values of the open dimensions. Returns
+// the contents of its table of sizes; for any other kernel, an empty table. Throws error{corrupted} if a dimension has
+// no value, or if a grid, a size or a tensor map is impossible.
 std::vector<std::int64_t> at_sizes(native_kernel& kernel, const dim_bindings& values);
 
 // Returns true if the kernel can be used for these values of the open dimensions: its bounded sizes must be below 2^31.

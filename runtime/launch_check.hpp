@@ -20,8 +20,11 @@ inline constexpr std::size_t most_scratch_bytes = std::size_t{1} << 46;
 // For messages: "kernel 'softmax' (node of /Softmax)".
 std::string describe_instruction(const instruction& i);
 
-// An instruction whose kernel has tensor maps must have static shapes. `family` is the target family of the device:
-// "cpu", "amdgpu" or "nvidia". Throws error{corrupted}, naming the instruction.
+// One past the last byte that the map describes, from the start of its buffer.
+double end_of(const tensor_map& map);
+
+// An instruction whose kernel has tensor maps of known sizes must have static shapes for these. `family` is the target
+// family of the device: "cpu", "amdgpu" or "nvidia". Throws error{corrupted}, naming the instruction.
 void check_launches(const instruction& i, const native_kernel& kernel, std::string_view family);
 
 }  // namespace kiln

@@ -50,6 +50,7 @@ struct plan_buffer {
 struct plan_tensor_map {
   std::uint32_t argument = 0;  // index in plan::arguments
   tensor_map map;
+  std::uint32_t revision = 0;  // counts the changes of its sizes (plan_series.hpp)
 };
 
 struct launch_step {

@@ -34,7 +34,7 @@ std::optional<plan> plan_filler::fill() {
   added_.resize(parts_.scopes.size());
   set_buffers();
   set_ports();
-  if (!add_steps()) return std::nullopt;
+  if (!set_maps(parts_, sizes_, plan_) || !add_steps()) return std::nullopt;
   find_neighbours();
   place_zeroed();
   place_arena();

@@ -79,7 +79,10 @@ void plan_builder::set_sizes(std::size_t index) {
     const std::vector<std::int64_t> values = at_sizes(kernel, *options_.sizes);
     kernel.sizes.assign(values.begin(), values.end());
     kernel.bounded_sizes.clear();
-    for (launch& l : kernel.launches) l.open_grid.reset();
+    for (launch& l : kernel.launches) {
+      l.open_grid.reset();
+      for (tensor_map& map : l.tensor_maps) map.open_outer.reset(), map.open_rows.reset();
+    }
     for (scratch_buffer& s : kernel.scratch) s.open_bytes.reset();
   }
   settle(kernel);
@@ -142,6 +145,18 @@ std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const nat
   return scratch;
 }
 
+// From here on, the table of sizes has the expressions.
+void plan_builder::add_open_maps(const launch_step& step) {
+  for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
+    tensor_map& map = plan_.tensor_maps[m].map;
+    if (!map.open_outer && !map.open_rows) continue;
+    open_map& added = parts_->maps.emplace_back(open_map{.map = m});
+    if (map.open_outer) added.outer = parts_->sizes.add(*map.open_outer);
+    if (map.open_rows) added.rows = parts_->sizes.add(*map.open_rows);
+    map.open_outer.reset(), map.open_rows.reset();
+  }
+}
+
 void plan_builder::add_kernel(const placed& at, const code_object& object) {
   const auto rows = parts_->row_kernels.find(object.payload);
   if (rows != parts_->row_kernels.end()) return add_rows(at, object, rows->second);
@@ -164,6 +179,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     const auto first = plan_.arguments.begin() + step.first_argument;
     template_step& added = add_step(at.block, at.scope, step, at.what, {first, first + step.argument_count});
     if (what.open_grid) added.grid = parts_->sizes.add(*what.open_grid);
+    add_open_maps(step);
   }
 }
 

@@ -57,9 +57,9 @@ launch_request plan_pointers::launch(const launch_step& step) {
   for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
     const plan_tensor_map& what = plan_->tensor_maps[m];
     void* base = table_[plan_->arguments[what.argument]];
-    if (mapped_[m] == base) continue;
+    if (mapped_[m].base == base && mapped_[m].revision == what.revision) continue;
     device_->encode(what.map, base, &maps_[m]);
-    mapped_[m] = base;
+    mapped_[m] = {base, what.revision};
   }
   return {step.kernel, step.grid,      step.grid_y, step.grid_z,
           step.block,  step.lds_bytes, {},          {arguments_.data() + step.first_argument, step.argument_count},

@@ -28,7 +28,7 @@ class plan_pointers {
   // A placeholder address for empty tensors. It may be passed on but must not be dereferenced.
   static void* nothing();
 
-  // The result is valid until the next call. Re-encodes tensor maps whose pointer has changed; throws what
+  // The result is valid until the next call. Re-encodes tensor maps whose pointer or sizes have changed; throws what
   // device::encode throws.
   launch_request launch(const launch_step& step);
   // The same for steps that run side by side (plan_step::together).
@@ -50,7 +50,12 @@ class plan_pointers {
   std::vector<launch_request> requests_;  // host: the current launches side by side
   std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
-  std::vector<const void*> mapped_;       // per plan tensor map: the address that it was encoded for
+  // What a tensor map was encoded for: its buffer's address, and its sizes.
+  struct encoded_for {
+    const void* base = nullptr;
+    std::uint32_t revision = 0;
+  };
+  std::vector<encoded_for> mapped_;  // per plan tensor map
   std::vector<std::uint32_t> counters_;
 };
 

@@ -79,7 +79,7 @@ bool plan_series::fits(const std::vector<std::int64_t>& values) const {
 
 bool plan_series::move_to(const dim_bindings& sizes) {
   auto values = parts_.sizes.evaluate(sizes);
-  if (!values || !fits(*values)) return false;
+  if (!values || !fits(*values) || !set_maps(parts_, *values, *plan_)) return false;
   apply(*values);
   sizes_ = std::move(*values);
   return true;

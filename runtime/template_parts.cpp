@@ -3,6 +3,8 @@
 #include <array>
 #include <span>
 
+#include "runtime/launch_check.hpp"
+
 namespace kiln {
 
 prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& payload,
@@ -14,6 +16,30 @@ prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& 
   request.hash = [&](std::size_t input) { return constants.hash_of(*request.constants[input]); };
   request.function = [&](const std::string& symbol) { return base.library->find(kernel, symbol); };
   return prepare.run(request);
+}
+
+bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to) {
+  constexpr std::int64_t most_dim = std::int64_t{1} << 32, most_box = 256;
+  std::vector<tensor_map> changed;
+  for (const open_map& open : parts.maps) {
+    tensor_map& map = changed.emplace_back(to.tensor_maps[open.map].map);
+    if (open.outer != size_table::none) map.dims.back() = sizes[open.outer];
+    if (open.rows != size_table::none) map.box[1] = sizes[open.rows];
+    const buffer_id buffer = to.arguments[to.tensor_maps[open.map].argument];
+    const size_table::index size = parts.buffer_sizes[buffer];
+    const double bytes =
+        size == size_table::none ? static_cast<double>(to.buffers[buffer].bytes) : static_cast<double>(sizes[size]);
+    if (map.dims.back() < 1 || map.dims.back() > most_dim || (open.rows != size_table::none && map.box[1] < 1) ||
+        (open.rows != size_table::none && map.box[1] > most_box) || end_of(map) > bytes)
+      return false;
+  }
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    plan_tensor_map& map = to.tensor_maps[parts.maps[i].map];
+    if (map.map == changed[i]) continue;
+    map.map = std::move(changed[i]);
+    ++map.revision;
+  }
+  return true;
 }
 
 launch_step append_launch(plan& to, const launch& what, kernel_handle function, const launch_buffers& buffers) {

@@ -74,6 +74,12 @@ struct open_table {
   std::vector<size_table::index> sizes;
 };
 
+// A tensor map of an open kernel, whose sizes are missing in the plan.
+struct open_map {
+  std::uint32_t map = 0;                                                // index in plan::tensor_maps
+  size_table::index outer = size_table::none, rows = size_table::none;  // tensor_map::open_outer, open_rows
+};
+
 struct template_parts {
   template_parts(device& on, const plan_options& options)
       : target(on), constants(base, on, options.hashes), prepare(on, options.store) {}
@@ -87,6 +93,7 @@ struct template_parts {
   std::vector<size_table::index> buffer_sizes;  // per buffer of `base`, or none
   std::vector<open_port> ports;
   std::vector<open_table> tables;
+  std::vector<open_map> maps;
   std::vector<rows_use> row_uses;
   // Sizes that must be equal, because a reshape is an alias.
   std::vector<std::pair<size_table::index, size_table::index>> equal;
@@ -120,6 +127,10 @@ struct launch_buffers {
   const std::vector<buffer_id>&inputs, &outputs, &scratch;
   buffer_id table = 0;  // of open kernels
 };
+
+// Puts the values `sizes` of parts.sizes into the tensor maps of `to`, a plan of the template. Returns false, and
+// changes nothing, if a map is impossible or larger than its buffer.
+bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to);
 
 // Appends the arguments and tensor maps of a launch to the tables of `to`.
 launch_step append_launch(plan& to, const launch& what, kernel_handle function, const launch_buffers& buffers);

@@ -72,6 +72,25 @@ TEST(native_kernel, open_kernels_get_their_sizes_when_they_are_known) {
   EXPECT_THROW(serialize(k), error);  // an argument names a table that does not exist
 }
 
+TEST(native_kernel, tensor_maps_get_their_sizes_when_they_are_known) {
+  const dim rows = dim::symbol("rows");
+  native_kernel k = sample();
+  tensor_map& map = k.launches[1].tensor_maps[0];
+  map.dims.back() = 0, map.open_outer = rows, map.open_rows = dim::min(rows, 64);
+  native_kernel read = deserialize_native_kernel(serialize(k));
+  EXPECT_EQ(read, k);
+  EXPECT_TRUE(is_open(k));
+  at_sizes(read, {{"rows", 7}});
+  EXPECT_EQ(read.launches[1].tensor_maps[0].dims.back(), 7);
+  EXPECT_EQ(read.launches[1].tensor_maps[0].box[1], 7);
+  EXPECT_THROW(at_sizes(read, {{"rows", 0}}), error);
+  EXPECT_THROW(at_sizes(read, {{"rows", std::int64_t{1} << 40}}), error);
+  map.dims.back() = 7;  // an older Kiln would read the map as one of known sizes
+  EXPECT_THROW(serialize(k), error);
+  map.dims = {64}, map.strides = {}, map.box = {64}, map.open_outer.reset();
+  EXPECT_THROW(serialize(k), error);  // has no rows
+}
+
 // With 32-bit offsets, all sizes that an open kernel computes with must be below 2^31.
 TEST(native_kernel, serves_sizes_below_its_bounds) {
   const dim batch = dim::symbol("batch");

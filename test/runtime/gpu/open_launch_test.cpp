@@ -99,6 +99,56 @@ TEST_P(gpu_open_launches, a_template_fills_in_grids_and_tables) {
   EXPECT_FALSE(plans.at({}));
 }
 
+// y = kernel(x) with a tensor map of 32 elements that are open rows.
+program program_of_open_map(const dim& rows) {
+  program p;
+  module& m = p.main();
+  native_kernel kernel = make_kernel({make_launch("twice_mapped", n, {in(0), out(0)})});
+  tensor_map map{0, element_type::f32, {4, 0}, {16}, {4, 1}, 0, 128};
+  map.open_outer = rows;
+  kernel.launches[0].tensor_maps.push_back(map);
+  m.set_outputs({call(p, m, "open", kernel, {m.add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  return p;
+}
+
+TEST_P(gpu_open_launches, a_template_fills_in_tensor_maps) {
+  auto device = open_stand_in(GetParam());
+  const dim batch = dim::symbol("batch");
+  plan_template plans(program_of_open_map(batch), *device);
+  for (std::int64_t rows : {std::int64_t{1}, std::int64_t{n / 4}}) {
+    const auto made = plans.at({{"batch", rows}});
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->tensor_maps.at(0).map.dims, (std::vector<std::int64_t>{4, rows}));
+    EXPECT_FALSE(made->tensor_maps[0].map.open_outer);
+  }
+  EXPECT_FALSE(plans.at({{"batch", n / 4 + 1}})) << "larger than its buffer";
+  const dim_bindings sizes{{"batch", 2}};
+  plan_options options;
+  options.sizes = &sizes;
+  EXPECT_EQ(make_plan(program_of_open_map(batch), *device, options).tensor_maps.at(0).map.dims.back(), 2);
+}
+
+TEST_P(gpu_open_launches, a_series_encodes_tensor_maps_again) {
+  if (GetParam().api == gpu::api::hip) return;  // has no tensor maps
+  auto device = open_stand_in(GetParam());
+  plan_template plans(program_of_open_map(dim::symbol("batch")), *device);
+  auto series = plans.series({{"batch", 1}}, {{"batch", n / 4}});
+  ASSERT_TRUE(series);
+  std::array<std::byte, 64> arena{};
+  plan_pointers pointers(*series->plan(), *device, arena.data(), arena.data());
+  const auto launch = [&] {
+    pointers.launch(std::get<launch_step>(series->plan()->blocks[0].steps.at(0).what));
+    return control.calls(GetParam().encode);
+  };
+  control.reset();
+  EXPECT_EQ(launch(), 1u);
+  EXPECT_EQ(launch(), 1u);
+  ASSERT_TRUE(series->move_to({{"batch", 2}}));
+  EXPECT_EQ(launch(), 2u);
+  EXPECT_FALSE(series->move_to({{"batch", n}}));
+  EXPECT_EQ(launch(), 2u);
+}
+
 // Two launches with open grids, and one that has always the same.
 program chain_of_open_grids() {
   program p;
