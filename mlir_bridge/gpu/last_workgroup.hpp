@@ -12,4 +12,9 @@ namespace kiln::gpu {
 void when_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, std::int64_t count,
                Value memory, const std::function<void()>& body);
 
+// The parts of when_last(): counts this workgroup in and returns how many were before it, in every thread; and what the
+// last one does before it reads.
+Value count_workgroup(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter, Value memory);
+void begin_as_last(kernel_emitter& e, workgroup& group, const buffer& counters, Value counter);
+
 }  // namespace kiln::gpu

@@ -175,9 +175,21 @@ def linear(m):
 
 @case("f32 f16", {"n": 1}, {"n": 3}, {"n": 4}, {"n": 6})
 def products_of_few_rows(m):
-    """On GPUs up to four rows have a stage of their own, whose lanes divide the depth where there are few columns."""
+    """On GPUs few rows have a version of their own, which reads weights straight into the lanes."""
     m.output(m.op("Add", m.op("MatMul", m.input("x", ["n", 100]), m.weight([100, 72])), m.weight([72])))
     m.output(m.op("MatMul", m.input("z", ["n", 264]), m.weight([264, 300])))
+
+
+@case("f32 f16", {"n": 2}, {"n": 16}, {"n": 17}, {"n": 65}, {"n": 130})
+def products_of_a_divided_depth(m):
+    """Few tiles and a large depth: several workgroups share a tile, as many as there are for each."""
+    m.output(m.op("Relu", m.op("MatMul", m.input("x", ["n", 520]), m.weight([520, 72]))))
+
+
+@case("f16", {"n": 1}, {"n": 5})
+def convolutions_of_an_open_batch(m):
+    y = m.op("Relu", m.op("Conv", m.input("x", ["n", 24, 4, 4]), m.weight([16, 24, 3, 3]), m.weight([16]), pads=[1, 1, 1, 1]))
+    m.output(m.op("Conv", y, m.weight([24, 16, 1, 1]), strides=[2, 2]))
 
 
 @case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 1, "seq": 70})

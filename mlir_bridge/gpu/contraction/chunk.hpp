@@ -13,7 +13,7 @@ using namespace codegen;
 
 inline constexpr std::int64_t chunk_bytes = 16;
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline dim ceil_div(const dim& a, std::int64_t b) { return (a + b - 1) / b; }
+inline dim ceil_div(const dim& a, const dim& b) { return (a + b - 1) / b; }
 inline std::int64_t elements_of_chunk(element_type type) { return chunk_bytes * 8 / storage_bits(type); }
 
 Value bit_and(code_builder& code, Value a, std::int64_t mask);

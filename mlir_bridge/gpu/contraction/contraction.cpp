@@ -1,4 +1,6 @@
 // Selects the generator of a contraction and prepares its operands.
+#include "mlir_bridge/gpu/contraction/contraction.hpp"
+
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
@@ -23,31 +25,30 @@ void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   });
 }
 
-// Converts B to the form that the generators read, and returns the problem's size.
-problem_size prepare(kernel_emitter& e, contraction_problem& problem) {
+}  // namespace
+
+void pack_operand(kernel_emitter& e, contraction_problem& problem) {
+  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(problem.types().factor));
+}
+
+problem_size staged_size(kernel_emitter& e, const contraction_problem& problem) {
   const product_types types = problem.types();
-  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(types.factor));
   problem_size size{usual_size(problem.batch), usual_size(problem.m), usual_size(problem.n), usual_size(problem.k),
                     types};
   size.open = problem.is_open();
+  size.known_depth = problem.k.is_static();
   size.a_piece = problem.a.along_rows ? 1 : problem.a.piece, size.b_piece = problem.b.along_rows ? 1 : problem.b.piece;
+  if (e.target.gpu.async_copy)
+    size.plain = is_plain(e, problem.a, types.factor) && is_plain(e, problem.b, types.factor);
   return size;
 }
-
-void look_for_copies(kernel_emitter& e, const contraction_problem& problem, problem_size& size) {
-  if (e.target.gpu.async_copy)
-    size.plain = is_plain(e, problem.a, size.types.factor) && is_plain(e, problem.b, size.types.factor);
-}
-
-}  // namespace
 
 void emit_contraction(kernel_emitter& e, contraction_problem problem) {
   if (problem.batch * problem.m * problem.n == 0) return;
   if (problem.k == 0) return emit_zeros(e, problem);
-  problem_size size = prepare(e, problem);
+  pack_operand(e, problem);
   if (try_narrow(e, problem)) return;
-  look_for_copies(e, problem, size);
-  emit_staged(e, problem, choose_tile(e.target, size, e.configuration));
+  emit_staged(e, problem, choose_tile(e.target, staged_size(e, problem), e.configuration));
 }
 
 bool emit_joined_contraction(kernel_emitter& e, contraction_problem problem) {
@@ -55,18 +56,17 @@ bool emit_joined_contraction(kernel_emitter& e, contraction_problem problem) {
   if (problem.pack_b && problem.second) {
     contraction_problem other = problem;
     other.b = problem.second->b;
-    prepare(e, other);
+    pack_operand(e, other);
     problem.second->b = other.b;
   }
-  prepare(e, problem);
+  pack_operand(e, problem);
   return try_narrow(e, problem);
 }
 
 std::vector<candidate> contraction_space(kernel_emitter& e, contraction_problem problem) {
   if (problem.batch * problem.m * problem.n * problem.k == 0) return {};
-  problem_size size = prepare(e, problem);
-  look_for_copies(e, problem, size);
-  std::vector<candidate> result = staged_space(e.target, size), narrow = narrow_space(e, problem);
+  pack_operand(e, problem);
+  std::vector<candidate> result = staged_space(e.target, staged_size(e, problem)), narrow = narrow_space(e, problem);
   // Few rows use the narrow generator unless the configuration selects another one.
   if (!narrow.empty())
     for (candidate& c : result) c.configuration["narrow"] = 0;

@@ -7,7 +7,6 @@
 #include "mlir_bridge/gpu/contraction/gather.hpp"
 #include "mlir_bridge/gpu/contraction/loads_first.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
-#include "mlir_bridge/gpu/contraction/narrow_product_shape.hpp"
 #include "mlir_bridge/gpu/contraction/row_scales.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/matrix_product.hpp"
@@ -27,7 +26,7 @@ class narrow_kernel {
         shape_(shape),
         types_(problem.types()),
         row_columns_(ceil_div(problem.n.value(), shape.columns())),
-        group_(e, "narrow", problem.batch * row_columns_, shape.waves * e.target.gpu.wave),
+        group_(e, "narrow", problem.batch * row_columns_ * problem.used, shape.waves * e.target.gpu.wave),
         shifted_(is_shifted(e.target.gpu, types_)) {
     batch_ = code_.div(group_.block(), row_columns_);
     first_column_ = code_.mul(code_.rem(group_.block(), row_columns_), shape.columns());
@@ -367,7 +366,8 @@ class narrow_kernel {
     // The few columns of one row are divided among more threads.
     const std::int64_t most_lanes = epilogue_lanes(e_, problem_, shape_.columns()),
                        lanes = problem_.m == dim(1) ? std::min<std::int64_t>(most_lanes, 2) : most_lanes,
-                       across = shape_.columns() / lanes, vectors = problem_.m.value() * across;
+                       across = shape_.columns() / lanes,
+                       vectors = (problem_.m.is_static() ? problem_.m.value() : shape_.most_rows()) * across;
     result_writer writer(e_, problem_);
     for (std::int64_t first = 0; first < vectors; first += group_.threads()) {
       const bool last_may_be_missing = first + group_.threads() > vectors;
@@ -394,7 +394,7 @@ class narrow_kernel {
                   second = problem_.second ? total_at(byte_address(code_, address, shape_.columns() * 4)) : Value();
       if (last_may_be_missing)
         row = code_.select(code_.less(vector, code_.constant(vectors)), row, e_.size(problem_.m));
-      writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing,
+      writer.add(total, batch_, row, code_.add(first_column_, column), last_may_be_missing || !problem_.m.is_static(),
                  !divides(shape_.columns(), problem_.n), second);
     }
     writer.flush();
@@ -416,19 +416,18 @@ class narrow_kernel {
   std::int64_t group_elements_ = 0, step_ = 0;
 };
 
-bool has_few_rows(const kernel_emitter& e, const contraction_problem& problem) {
+bool has_few_rows(const kernel_emitter& e, const contraction_problem& problem, std::int64_t rows) {
   const product_types types = problem.types();
   const bool matrix = std::ranges::any_of(find_matrix_instructions(e.target.gpu.matrix, types.factor, false),
                                           [](const matrix_instruction* unit) { return unit->m == most_rows; });
-  return !problem.is_open() && problem.m.value() <= (matrix ? most_rows : most_rows_on_vectors) &&
-         !problem.a.along_rows && storage_bits(types.sum) == 32;
+  return rows <= (matrix ? most_rows : most_rows_on_vectors) && !problem.a.along_rows && storage_bits(types.sum) == 32;
 }
 
 // If the elements were scattered, every lane would read them one by one.
 bool is_whole(const operand& b, element_type factor) { return !b.along_rows && b.piece >= elements_of_chunk(factor); }
 
-bool is_narrow(const kernel_emitter& e, const contraction_problem& problem) {
-  return has_few_rows(e, problem) && is_whole(problem.b, problem.types().factor);
+bool is_narrow(const kernel_emitter& e, const contraction_problem& problem, std::int64_t rows) {
+  return has_few_rows(e, problem, rows) && is_whole(problem.b, problem.types().factor);
 }
 
 bool can_be_copied(kernel_emitter& e, const contraction_problem& problem) {
@@ -462,27 +461,43 @@ double cost(const kernel_emitter& e, const contraction_problem& problem, const n
 }  // namespace
 
 bool joins_narrow(const kernel_emitter& e, const contraction_problem& problem) {
-  if (!has_few_rows(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;
+  if (problem.is_open() || !has_few_rows(e, problem, problem.m.value()) || choose(e.configuration, "narrow", 1) == 0)
+    return false;
   const element_type factor = problem.types().factor;
   return (problem.pack_b || is_whole(problem.b, factor)) &&
          (!problem.second || problem.pack_b || is_whole(problem.second->b, factor)) &&
          (!problem.epsilon || row_scales::apply(e, problem));
 }
 
+std::optional<narrow_product_shape> find_narrow(kernel_emitter& e, const contraction_problem& problem,
+                                                std::int64_t rows) {
+  if (!is_narrow(e, problem, rows) || choose(e.configuration, "narrow", 1) == 0) return std::nullopt;
+  return choose_product_shape(e, e.configuration, problem, rows, can_be_copied(e, problem));
+}
+
+double narrow_cost(const kernel_emitter& e, const contraction_problem& problem, const narrow_product_shape& shape) {
+  return cost(e, problem, shape);
+}
+
+void emit_narrow(kernel_emitter& e, const contraction_problem& problem, const narrow_product_shape& shape) {
+  narrow_kernel(e, problem, shape).emit();
+}
+
 bool try_narrow(kernel_emitter& e, const contraction_problem& problem) {
-  if (!is_narrow(e, problem) || choose(e.configuration, "narrow", 1) == 0) return false;
-  narrow_kernel(e, problem, choose_product_shape(e, e.configuration, problem, can_be_copied(e, problem))).emit();
-  return true;
+  if (problem.is_open()) return false;
+  const auto shape = find_narrow(e, problem, problem.m.value());
+  if (shape) emit_narrow(e, problem, *shape);
+  return shape.has_value();
 }
 
 std::vector<candidate> narrow_space(kernel_emitter& e, const contraction_problem& problem) {
-  if (!is_narrow(e, problem)) return {};
+  if (problem.is_open() || !is_narrow(e, problem, problem.m.value())) return {};
   const bool copied = can_be_copied(e, problem);
   std::vector<choice> choices{{"narrow_columns", {1, 2, 4, 8}}, {"narrow_waves", {1, 2, 4, 8, 16}}};
   if (copied) choices.push_back({"narrow_stages", {0, 3, 4, 6}});
   std::vector<candidate> result;
   for (const kernel_configuration& configuration : combinations(choices)) {
-    const narrow_product_shape shape = choose_product_shape(e, configuration, problem, copied);
+    const narrow_product_shape shape = choose_product_shape(e, configuration, problem, problem.m.value(), copied);
     if (shape.waves != configuration.at("narrow_waves") || shape.stages != choose(configuration, "narrow_stages", 0))
       continue;
     result.push_back({configuration, cost(e, problem, shape)});

@@ -22,7 +22,7 @@ std::int64_t floor_power(std::int64_t n) {
 std::int64_t columns_of(const contraction_problem& problem) { return (problem.n * problem.batch).value(); }
 
 narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_configuration& configuration,
-                                          const contraction_problem& problem, bool plain) {
+                                          const contraction_problem& problem, std::int64_t rows, bool plain) {
   const gpu_row& row = e.target.gpu;
   const product_types types = problem.types();
   narrow_product_shape shape;
@@ -34,12 +34,12 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
     shape.rows = shape.unit->m;
     shape.row_parts = shape.unit->a.parts;
     // For a single row this was measured to be no faster.
-    if (shape.unit->a.part_rows > 0 && problem.m.value() > 1)
-      shape.row_parts = std::min(shape.row_parts, ceil_div(problem.m.value(), shape.unit->a.part_rows));
+    if (shape.unit->a.part_rows > 0 && rows > 1)
+      shape.row_parts = std::min(shape.row_parts, ceil_div(rows, shape.unit->a.part_rows));
     shape.columns_of_tile = shape.unit->n;
     shape.chunks = shape.unit->b.chunks;
   } else {
-    shape.rows = problem.m.value();
+    shape.rows = rows;
     shape.columns_of_tile = row.wave / shape.chunks;
   }
   // The vector unit needs as many chunks of every row of A in registers.
@@ -51,7 +51,7 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
   // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
   // column takes 12.5 or 16.3 us and two columns take 12.5 us.
-  const std::int64_t share = row.async_copy && shape.unit && problem.m.value() > 1
+  const std::int64_t share = row.async_copy && shape.unit && rows > 1
                                  ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
   const std::int64_t of_stage =

@@ -29,13 +29,17 @@ struct narrow_product_shape {
   std::int64_t products = 1;
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() * products + 4; }
+  // The most rows that the problem may have.
+  std::int64_t most_rows() const { return unit && unit->a.part_rows > 0 ? row_parts * unit->a.part_rows : rows; }
+  friend bool operator==(const narrow_product_shape&, const narrow_product_shape&) = default;
 };
 
 // Number of columns of the products of all batches.
 std::int64_t columns_of(const contraction_problem& problem);
 
-// `plain`: both operands may be copied to shared memory as they are.
+// `rows`: those of the problem, or a sample of an open number. `plain`: both operands may be copied to shared memory as
+// they are.
 narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_configuration& configuration,
-                                          const contraction_problem& problem, bool plain);
+                                          const contraction_problem& problem, std::int64_t rows, bool plain);
 
 }  // namespace kiln::gpu

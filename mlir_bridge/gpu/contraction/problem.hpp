@@ -72,7 +72,7 @@ struct contraction_problem {
   // What is computed together with the product (joined_product.hpp). Only the generator of few rows can.
   std::optional<second_product> second = {};
   std::optional<double> epsilon = {};
-  dim used = 1;  // or 0 at the sizes at which the product has no workgroups (codegen/few_rows.hpp)
+  dim used = 1;  // or 0 at the sizes at which the product has no workgroups (versions.hpp)
   product_types types() const;
   bool is_open() const { return !(batch.is_static() && m.is_static() && n.is_static() && k.is_static()); }
 };

@@ -136,15 +136,19 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
                      step_elements = tile.chunks * elements_of_chunk(types.factor);
   const dim tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n), tiles = tiles_m * tiles_n;
   const dim steps = ceil_div(problem.k, step_elements);
-  const dim steps_of_split = tile.splits == 1 ? steps : dim(ceil_div(steps.value(), tile.splits));
-  const std::int64_t splits = tile.splits == 1 ? 1 : ceil_div(steps.value(), steps_of_split.value());
+  const dim wanted =
+      tile.slots ? dim::max(dim::min(tile.slots / (problem.batch * tiles), tile.splits), 1) : tile.splits;
+  const dim steps_of_split = wanted == dim(1) ? steps : ceil_div(steps, wanted);
+  const dim splits = wanted == dim(1) ? 1 : ceil_div(steps, steps_of_split);
   std::optional<split_depth> split;
-  if (splits > 1)
-    split.emplace(e, (problem.batch * tiles).value(), splits, threads, tile.m * tile.n / threads, types.sum);
+  if (tile.slots)
+    split.emplace(e, problem.batch * tiles, splits, tile.slots, threads, tile.m * tile.n / threads, types.sum);
+  else if (splits.value() > 1)
+    split.emplace(e, (problem.batch * tiles).value(), splits.value(), threads, tile.m * tile.n / threads, types.sum);
 
   workgroup group(e, "product", problem.batch * splits * tiles * problem.used, threads);
   Value number = e.rem(group.block(), tiles), rest = e.div(group.block(), tiles);
-  Value part = code.rem(rest, splits), batch = code.div(rest, splits);
+  Value part = e.rem(rest, splits), batch = e.div(rest, splits);
   auto [tile_m, tile_n] = tile_of(e, number, tiles_m, tiles_n);
   tile_place place{batch, code.mul(tile_m, tile.m), code.mul(tile_n, tile.n), divides(tile.m, problem.m),
                    divides(tile.n, problem.n)};
@@ -163,13 +167,19 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
   Value memory = group.lds(std::max(pipeline_bytes, product->slabs().elements() * storage_bits(types.sum) / 8), 128);
 
   Value first = e.mul(part, steps_of_split), last;
-  if (splits > 1) last = e.min(e.add(first, steps_of_split), steps);
+  if (split) last = e.min(e.add(first, steps_of_split), steps);
   else last = steps.is_static() && steps.value() > 2 ? unknown(code, e.target.family, e.size(steps)) : e.size(steps);
   staged_pipeline pipeline(e, group, tile, a, b, *product, memory, step_elements);
   values sums = product->finished(pipeline.run(first, last));
   group.barrier();
   auto write = [&](const values& total) { write_tile(e, problem, *product, total, place, memory); };
-  if (split) {
+  if (tile.slots) {
+    auto [total, has_total] = split->combine_open(group, code.add(e.mul(batch, tiles), number), part, sums, memory);
+    code.when(has_total, [&] {
+      group.barrier();
+      write(total);
+    });
+  } else if (split) {
     split->combine(group, code.add(e.mul(batch, tiles), number), part, sums, memory, [&](const values& total) {
       group.barrier();
       write(total);

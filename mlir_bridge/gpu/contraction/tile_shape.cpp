@@ -12,6 +12,7 @@ namespace {
 
 // f32 products are exact; tf32 is not used.
 constexpr bool allow_reduced = false;
+constexpr std::int64_t most_splits = 32;
 
 // Returns true if the vector unit has instructions that multiply words of several elements.
 bool has_dots(const gpu_row& row, element_type factor) {
@@ -77,8 +78,8 @@ std::int64_t shared_bytes(const tile_shape& tile, const product_types& types) {
 double cost(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
   const std::int64_t threads = tile.threads(row), depth = tile.chunks * elements_of_chunk(size.types.factor);
-  const std::int64_t steps = ceil_div(ceil_div(size.k, depth), tile.splits);
-  const std::int64_t workgroups = size.batch * ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * tile.splits;
+  const std::int64_t splits = splits_at(tile, size), steps = ceil_div(ceil_div(size.k, depth), splits);
+  const std::int64_t workgroups = size.batch * ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * splits;
   // Bytes or elements per cycle; round_trip in cycles.
   const double lds_rate = 128, memory_rate = 48, round_trip = 900, scattered_rate = 12;
   // The cycles that one step of a workgroup takes on its compute unit.
@@ -110,8 +111,7 @@ double cost(const tile_shape& tile, const target_row& target, const problem_size
                                 alone * std::max(1.0, waves * static_cast<double>(together) / 4), latency});
   const double ends = 3200 + static_cast<double>(tile.m * tile.n * 8) / lds_rate;
   const double combine =
-      tile.splits == 1 ? 0
-                       : 3500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(tile.splits)) / 48;
+      splits == 1 ? 0 : 3500 + static_cast<double>(tile.m * tile.n * 4) * (1 + static_cast<double>(splits)) / 48;
   return static_cast<double>(rounds) * (static_cast<double>(steps) * step + ends) + combine;
 }
 
@@ -121,10 +121,21 @@ void set(std::int64_t& field, const kernel_configuration& configuration, const c
 
 }  // namespace
 
+std::int64_t splits_at(const tile_shape& tile, const problem_size& size) {
+  if (!tile.slots) return tile.splits;
+  const std::int64_t tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n),
+                     steps = ceil_div(size.k, tile.chunks * elements_of_chunk(size.types.factor));
+  return ceil_div(steps, ceil_div(steps, std::clamp<std::int64_t>(tile.slots / (size.batch * tiles), 1, tile.splits)));
+}
+
+double staged_cost(const tile_shape& tile, const target_row& target, const problem_size& size) {
+  return cost(tile, target, size);
+}
+
 bool legal(const tile_shape& tile, const target_row& target, const problem_size& size) {
   const gpu_row& row = target.gpu;
   if (tile.part_m < 1 || tile.part_n < 1 || tile.m % tile.part_m || tile.n % tile.part_n || tile.splits < 1 ||
-      tile.stages < 1 || (size.open && tile.splits != 1))
+      tile.stages < 1 || (size.open && tile.splits != 1 && !tile.slots))
     return false;
   if (tile.chunks != 2 && tile.chunks != 4 && tile.chunks != 8 && tile.chunks != 16) return false;
   if (tile.async ? tile.stages < 3 : tile.stages > 2) return false;
@@ -168,6 +179,15 @@ std::vector<tile_shape> candidates(const target_row& target, const problem_size&
               for (std::int64_t stages : {1, 2, 3, 4, 5}) {
                 if (chunks > 4 && chunks > depth) continue;
                 tile_shape tile{unit, m, n, m / parts_m, n / parts_n, chunks, stages, stages > 2, 1};
+                if (size.open) {
+                  // At least three steps for each workgroup.
+                  tile.splits = size.known_depth ? std::clamp<std::int64_t>(depth / chunks / 3, 1, most_splits) : 1;
+                  for (std::int64_t rounds : {1, 2}) {
+                    tile.slots = tile.splits > 1 ? rounds * target.gpu.compute_units : 0;
+                    if (rounds == 1 || tile.slots) add(tile);
+                  }
+                  continue;
+                }
                 for (std::int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}) {
                   tile.splits = splits;
                   if (splits == 1 ||

@@ -22,9 +22,13 @@ struct tile_shape {
   std::int64_t stages = 2;
   // Tiles are copied to shared memory without registers.
   bool async = false;
-  // Number of workgroups that share a tile's depth (split-K).
+  // Number of workgroups that share a tile's depth (split-K). With `slots`, the most of them.
   std::int64_t splits = 1;
+  // If it is not 0, as many workgroups share a tile's depth as there are for each tile among these: for an open number
+  // of rows, which decides how many tiles there are.
+  std::int64_t slots = 0;
 
+  friend bool operator==(const tile_shape&, const tile_shape&) = default;
   std::int64_t parts() const { return (m / part_m) * (n / part_n); }
   std::int64_t threads(const gpu_row& row) const { return instruction ? parts() * row.wave : parts(); }
   std::int64_t stage_bytes() const { return (m + n) * chunks * 16; }
@@ -36,8 +40,14 @@ struct problem_size {
   product_types types;
   std::int64_t a_piece = 16, b_piece = 16;  // consecutive k that are loaded at once
   bool plain = false;                       // both operands can be copied as they are in memory
-  bool open = false;  // the real sizes are open and these are typical ones; split-K is not used then
+  bool open = false;                        // the real sizes are open and these are samples
+  bool known_depth = true;                  // an open depth is not split
 };
+
+// Returns the number of workgroups that share a tile's depth at this size.
+std::int64_t splits_at(const tile_shape& tile, const problem_size& size);
+// Estimates the cycles until the last workgroup has finished.
+double staged_cost(const tile_shape& tile, const target_row& target, const problem_size& size);
 
 // Returns true if the target can run the tile: it has whole fragments and fits the limits on threads, shared memory and
 // registers.

@@ -111,6 +111,10 @@ void hopper_code::arrive_expecting(Value barrier, std::int64_t bytes) {
   assembly(fmt::format("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {};", bytes), "r,~{memory}", {barrier});
 }
 
+void hopper_code::arrive_expecting(Value barrier, Value bytes) {
+  assembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", {barrier, bytes});
+}
+
 // --- tensor copy engine
 
 void hopper_code::prefetch_map(Value map) { assembly("prefetch.tensormap [$0];", "l,~{memory}", {map}); }

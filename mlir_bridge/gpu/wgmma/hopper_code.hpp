@@ -57,6 +57,7 @@ class hopper_code {
   // Arrives at the same barrier of another workgroup of the cluster.
   void arrive_at(Value barrier, Value rank);
   void arrive_expecting(Value barrier, std::int64_t bytes);
+  void arrive_expecting(Value barrier, Value bytes);  // i32
 
   // --- tensor copy engine. Copies a box of the tensor at `coordinates` (i32, innermost first) to the workgroups of the
   // cluster in `mask` (null: to this one).

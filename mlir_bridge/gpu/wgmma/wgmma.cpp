@@ -6,8 +6,6 @@
 
 namespace kiln::gpu {
 
-namespace {
-
 wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
   std::map<std::int64_t, std::int64_t> image_tiles;
   if (p.image)
@@ -23,8 +21,11 @@ wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
           p.a.parts,
           image_tiles,
           p.products(),
-          p.epsilon.has_value()};
+          p.epsilon.has_value(),
+          p.open_m.has_value()};
 }
+
+namespace {
 
 bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
   if (!problem) return false;
@@ -36,18 +37,20 @@ bool try_problem(kernel_emitter& e, std::optional<wgmma_problem> problem) {
   return true;
 }
 
-bool applies(const kernel_emitter& e) { return e.target.gpu.tensor_copy && e.target.gpu.matrix == matrix_unit::wgmma; }
-
 }  // namespace
 
-bool try_wgmma_dot(kernel_emitter& e, const joined_product* joined) {
-  return applies(e) && try_problem(e, find_dot_problem(e, joined));
+bool has_wgmma(const kernel_emitter& e) {
+  return e.target.gpu.tensor_copy && e.target.gpu.matrix == matrix_unit::wgmma;
 }
 
-bool try_wgmma_convolution(kernel_emitter& e) { return applies(e) && try_problem(e, find_convolution_problem(e)); }
+bool try_wgmma_dot(kernel_emitter& e, const joined_product* joined) {
+  return has_wgmma(e) && try_problem(e, find_dot_problem(e, joined));
+}
+
+bool try_wgmma_convolution(kernel_emitter& e) { return has_wgmma(e) && try_problem(e, find_convolution_problem(e)); }
 
 std::vector<candidate> wgmma_space(kernel_emitter& e) {
-  if (!applies(e) || !e.anchor()) return {};
+  if (!has_wgmma(e) || !e.anchor()) return {};
   std::optional<wgmma_problem> problem;
   if (e.anchor()->op().is<dot>()) problem = find_dot_problem(e);
   else if (e.anchor()->op().is<convolution>()) problem = find_convolution_problem(e);

@@ -13,6 +13,9 @@ namespace kiln::gpu {
 
 using namespace codegen;
 
+// Returns true if the target has the instructions and the copies.
+bool has_wgmma(const kernel_emitter& e);
+
 // Emits the whole kernel of a dot or of a convolution and returns true. Returns false and emits nothing if the target
 // has no tensor copy engine, if an operand is computed rather than in memory or has rows that are not a multiple of 16
 // bytes, or if other instructions are expected to be faster. With `joined`: of few rows only, together with the inner

@@ -50,7 +50,7 @@ class writer {
         second_(second),
         ev_(e),
         slabs_(make_slabs(e)) {
-    masks_rows_ = problem.image || problem.m % (tile.m * tile.cluster_m) != 0;
+    masks_rows_ = problem.image || problem.open_m || problem.m % (tile.m * tile.cluster_m) != 0;
     masks_columns_ = problem.n % (tile.n * tile.cluster_n) != 0;
     batch_ = code_.to_index(place.batch);
   }
@@ -103,6 +103,10 @@ class writer {
   std::pair<Value, Value> result_row(Value row) {
     if (problem_.image) return problem_.result_row(row);
     if (!masks_rows_) return {row, Value()};
+    if (problem_.open_m) {
+      const Value exists = code_.less(row, hopper_.narrow(e_.size(*problem_.open_m)));
+      return {e_.min(row, *problem_.open_m - 1), both(exists, code_.less(place_.own_row, code_.add(row, 1)))};
+    }
     if (overlaps_rows(problem_, tile_)) return {row, code_.less(place_.own_row, code_.add(row, 1))};
     return {code_.min(row, problem_.m - 1), code_.less(row, hopper_.number(problem_.m))};
   }
@@ -168,7 +172,8 @@ class writer {
         Value data = code_.make<mlir::LLVM::LoadOp>(words, from, static_cast<unsigned>(store_bytes));
         Value row = code_.to_index(result),
               first = code_.to_index(code_.add(code_.add(place_.column, code_.mul(piece, elements)), column));
-        Value offset = code_.add(code_.mul(code_.add(code_.mul(batch_, result_rows()), row), problem_.n), first);
+        if (!problem_.open_m) row = code_.add(code_.mul(batch_, result_rows()), row);
+        Value offset = code_.add(code_.mul(row, problem_.n), first);
         code_.make<mlir::LLVM::StoreOp>(data, code_.address(pointer, offset, output.type),
                                         static_cast<unsigned>(store_bytes));
       };

@@ -54,16 +54,28 @@ class wgmma_writer {
     clusters_ = std::min(tiles_, resident_clusters(tile, e.target));
     // Kernels of few rows wait for weights, so these are read before the predecessors have ended.
     early_ = tile.pairs;
+    if (!problem.open_m) return;
+    const dim& rows = *problem.open_m;
+    open_tiles_ = (rows + tile.m - 1) / tile.m * tiles_n_;
+    clusters_ = resident_clusters(tile, e.target);
+    if (problem.image) return;
+    last_row_ = dim::max(rows - tile.m, 0);
+    // A tensor map's box must not be much larger than the tensor: what is copied of it is slow to come.
+    copied_rows_ = dim::min((rows + 7) / 8 * 8, tile.a_rows());
   }
 
   void write() {
-    workgroup group(e_, "wgmma", {clusters_ * t_.cluster(), 1, 1}, t_.threads());
+    workgroup group(
+        e_, "wgmma",
+        open_tiles_ ? dim::min(*open_tiles_, clusters_) * t_.cluster() * p_.used : dim(clusters_ * t_.cluster()),
+        t_.threads());
     set_launch_attributes();
     // Arguments are added in this order: tensor map of A, tensor map of B, then those of the epilogue.
-    a_map_ = e_.tensor_map_address(
-        p_.a.memory, p_.image
-                         ? make_image_map(p_)
-                         : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.a_rows() / t_.cluster_n : k_elements_));
+    tensor_map of_a = p_.image
+                          ? make_image_map(p_)
+                          : make_tensor_map(p_.a, p_.batch, p_.a.k_inner ? t_.a_rows() / t_.cluster_n : k_elements_);
+    if (copied_rows_) of_a.dims.back() = 0, of_a.open_outer = p_.open_m, of_a.open_rows = copied_rows_;
+    a_map_ = e_.tensor_map_address(p_.a.memory, std::move(of_a));
     const auto map_of_columns = [&](const wgmma_operand& b) {
       const Value map = e_.tensor_map_address(
           b.memory, make_tensor_map(b, p_.batch, b.k_inner ? columns_ / t_.cluster_m : k_elements_));
@@ -151,6 +163,14 @@ class wgmma_writer {
   };
   tile_place place_of(Value tile) {
     tile_place place;
+    if (open_tiles_) {
+      // Tiles of the same rows are visited together, because a number of columns is known, and one of rows is not.
+      place.batch = hopper_.number(0);
+      place.own_row = code_.mul(code_.div(tile, tiles_n_), t_.m);
+      place.row = last_row_ ? e_.min(place.own_row, *last_row_) : place.own_row;
+      place.column = code_.mul(code_.rem(tile, tiles_n_), t_.n);
+      return place;
+    }
     place.batch = code_.div(tile, tiles_m_ * tiles_n_);
     Value local = code_.rem(tile, tiles_m_ * tiles_n_);
     const std::int64_t group = std::min(t_.group, tiles_m_);
@@ -175,7 +195,8 @@ class wgmma_writer {
   }
 
   values each_tile(values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first_tile_), code_.constant(tiles_), clusters_, std::move(carried),
+    return code_.loop(code_.to_index(first_tile_), open_tiles_ ? e_.size(*open_tiles_) : code_.constant(tiles_),
+                      clusters_, std::move(carried),
                       [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
   values each_block(Value first, values carried, const code_builder::loop_body& body) {
@@ -213,7 +234,7 @@ class wgmma_writer {
         return each_block(first, {outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
           cursor now{carried[0], carried[1]};
           hopper_.wait(empty(now.stage), now.parity);
-          hopper_.arrive_expecting(full(now.stage), copied_bytes());
+          expect_block(now.stage);
           copy_rows(place, block, now.stage);
           copy_columns(place, block, now.stage);
           cursor after = next(now);
@@ -239,7 +260,7 @@ class wgmma_writer {
       });
     };
     each([&](Value block, Value stage) {
-      hopper_.arrive_expecting(full(stage), copied_bytes());
+      expect_block(stage);
       copy_columns(place, block, stage);
     });
     group.await_predecessors();
@@ -272,9 +293,14 @@ class wgmma_writer {
   }
 
   // --- images: a block is a position of the window and 64 of the channels
-  std::int64_t copied_bytes() const {
-    if (!p_.image) return t_.stage_bytes();
-    return (p_.image->box_height * p_.image->box_width + t_.n) * row_bytes * t_.parts;
+  // Announces the bytes of a block at full[stage].
+  void expect_block(Value stage) {
+    if (copied_rows_) {
+      const Value bytes = hopper_.narrow(e_.size((*copied_rows_ + t_.n) * row_bytes));
+      return hopper_.arrive_expecting(full(stage), bytes);
+    }
+    const std::int64_t rows = p_.image ? p_.image->box_height * p_.image->box_width : t_.a_rows();
+    hopper_.arrive_expecting(full(stage), (rows + t_.n) * row_bytes * t_.parts);
   }
   Value first_weight(Value block) {
     Value tap = code_.div(block, channel_blocks_), first = code_.mul(code_.rem(block, channel_blocks_), k_elements_);
@@ -462,6 +488,8 @@ class wgmma_writer {
   bool early_ = false;
   // columns_: of each product in a tile. releasers_: threads of a warpgroup that release a stage.
   std::int64_t k_elements_, channel_blocks_, blocks_, columns_, tiles_m_, tiles_n_, tiles_, clusters_, releasers_ = 1;
+  // Of open problems: the number of tiles, the last row that a tile begins with, and the rows that a copy brings.
+  std::optional<dim> open_tiles_, last_row_, copied_rows_;
   Value a_map_, b_map_, second_map_, scale_memory_, stage_memory_, stages_, full_, empty_, epilogue_memory_;
   Value thread_, rank_, rank_m_, rank_n_, first_tile_, first_block_, end_block_;
 };

@@ -104,8 +104,34 @@ bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
 }
 
 bool outputs_like_anchor(const kernel_emitter& e) {
-  auto dims = kernel_emitter::dims(e.anchor_result());
-  return std::ranges::all_of(e.outputs(), [&](value v) { return kernel_emitter::dims(v) == dims; });
+  const std::vector<dim>& sizes = kernel_emitter::sizes(e.anchor_result());
+  return std::ranges::all_of(e.outputs(), [&](value v) { return kernel_emitter::sizes(v) == sizes; });
+}
+
+std::vector<std::int64_t> dims_at(value v, const dim_bindings& sample) {
+  std::vector<std::int64_t> result;
+  for (const dim& d : kernel_emitter::sizes(v)) result.push_back(d.substitute(sample).value());
+  return result;
+}
+
+bool is_static(std::span<const dim> sizes) {
+  return std::ranges::all_of(sizes, [](const dim& d) { return d.is_static(); });
+}
+
+dim product(std::span<const dim> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
+}
+
+// Sets the number of rows of the problem if it is open. Returns false if anything else is, or if the operands would
+// have to be rearranged or split first.
+bool open_rows(wgmma_problem& p, const dim& rows, bool rest_is_static) {
+  if (rows.is_static() && rest_is_static) return true;
+  const auto plain = [](const wgmma_operand& o) {
+    return !o.rearrange && o.parts == 1 && bytes_of(o.memory.type) == 2;
+  };
+  if (!rest_is_static || p.batch != 1 || !p.a.k_inner || !plain(p.a) || !plain(p.b)) return false;
+  p.open_m = rows;
+  return true;
 }
 
 axis_index at(Value base) { return {base, 0, {}}; }
@@ -135,18 +161,19 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
   return map;
 }
 
-std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined) {
+std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined,
+                                              const dim_bindings& sample) {
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = joined ? joined->rows : e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
   auto a_memory = readable(e, a), b_memory = readable(e, b);
   if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
     return std::nullopt;
-  auto result = kernel_emitter::dims(e.anchor_result());
+  auto result = dims_at(e.anchor_result(), sample);
   const std::size_t rank = result.size();
   std::vector<std::int64_t> batch_dims(result.begin(), result.end() - 2);
   wgmma_problem p;
   p.batch = std::accumulate(batch_dims.begin(), batch_dims.end(), std::int64_t{1}, std::multiplies<>());
-  p.m = result[rank - 2], p.n = result[rank - 1], p.k = kernel_emitter::dims(a)[op.transpose_a ? rank - 2 : rank - 1];
+  p.m = result[rank - 2], p.n = result[rank - 1], p.k = dims_at(a, sample)[op.transpose_a ? rank - 2 : rank - 1];
   if (p.batch < 1 || p.m < 1 || p.n < 1 || p.k < 1) return std::nullopt;
   p.a = {*a_memory, p.m, p.k, !op.transpose_a, op.transpose_a ? p.m : p.k, p.batch > 1 ? p.m * p.k : 0};
   p.b = {*b_memory, p.n, p.k, op.transpose_b, op.transpose_b ? p.k : p.n, p.batch > 1 ? p.n * p.k : 0};
@@ -162,6 +189,10 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_pr
       p.second = {const_cast<instruction*>(joined->second), 0};
     }
   }
+  const std::vector<dim>& sizes = kernel_emitter::sizes(e.anchor_result());
+  const bool rest_is_static = is_static(std::span(sizes).first(rank - 2)) && sizes[rank - 1].is_static() &&
+                              kernel_emitter::sizes(a).back().is_static() && b.type().is_static();
+  if (!open_rows(p, sizes[rank - 2], rest_is_static || is_static(sizes))) return std::nullopt;
   p.locate = [&e, batch_dims](Value batch, Value row) {
     position where;
     for (Value index : e.code.delinearize(batch, batch_dims)) where.push_back(at(index));
@@ -179,6 +210,7 @@ tensor_map make_image_map(const wgmma_problem& problem) {
   map.dims = {i.channels, i.width, i.height, matrices};
   map.strides = {problem.a.pitch * size, i.width * problem.a.pitch * size, i.height * i.width * problem.a.pitch * size};
   map.box = {box_row_bytes / size, i.box_width, i.box_height, 1};
+  if (i.open_images) map.dims.back() = 0, map.open_outer = i.open_images;
   map.swizzle_bytes = 128;
   map.l2_promotion_bytes = 256;
   return map;
@@ -199,7 +231,9 @@ void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows) 
   const wgmma_image image = with_box(*problem.image, rows);
   problem.image = image;
   problem.m = image.tiles() * rows;
-  problem.result_row = [&e, image, rows](Value row) {
+  const dim images = image.open_images.value_or(image.images);
+  if (image.open_images) problem.open_m = images * image.tiles_y() * image.tiles_x() * rows;
+  problem.result_row = [&e, image, images, rows](Value row) {
     code_builder& code = e.code;
     const std::vector<std::int64_t> tiles{image.images, image.tiles_y(), image.tiles_x()};
     Value inside = code.rem(row, rows), tile = code.div(row, rows);
@@ -215,7 +249,7 @@ void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows) 
       exists = code.make<mlir::arith::AndIOp>(exists, code.less(x, limit(image.out_width)));
     y = code.min(y, image.out_height - 1), x = code.min(x, image.out_width - 1);
     Value result = code.add(code.mul(code.add(code.mul(number, image.out_height), y), image.out_width), x);
-    return std::pair{code.min(result, image.images * image.out_height * image.out_width - 1), exists};
+    return std::pair{e.min(result, images * image.out_height * image.out_width - 1), exists};
   };
 }
 
@@ -243,7 +277,7 @@ std::optional<wgmma_image> find_image(const convolution& op, const std::vector<s
 
 }  // namespace
 
-std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
+std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const dim_bindings& sample) {
   const convolution& op = *e.anchor()->op().get_if<convolution>();
   const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
   auto ones = [](const std::vector<std::int64_t>& list, std::int64_t wanted) {
@@ -258,11 +292,18 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
   auto a_memory = readable(e, image), b_memory = readable(e, weights);
   if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
     return std::nullopt;
-  auto result = kernel_emitter::dims(e.anchor_result());
+  auto result = dims_at(e.anchor_result(), sample);
+  const std::vector<dim> row_sizes(kernel_emitter::sizes(e.anchor_result()).begin(),
+                                   kernel_emitter::sizes(e.anchor_result()).end() - 1);
   std::vector<std::int64_t> row_dims(result.begin(), result.end() - 1);
+  const auto locate = [&e, row_sizes](Value, Value row) {
+    position where;
+    for (Value index : e.delinearize(row, row_sizes)) where.push_back(at(index));
+    return where;
+  };
   wgmma_problem p;
   if (!plain) {
-    const std::vector<std::int64_t> image_dims = kernel_emitter::dims(image);
+    const std::vector<std::int64_t> image_dims = dims_at(image, sample);
     if (is_integer(a_memory->type) || !(p.image = find_image(op, image_dims, window, result))) return std::nullopt;
     if (result.back() < 1 || p.image->images * p.image->out_height * p.image->out_width < 1) return std::nullopt;
     p.n = result.back(), p.k = p.image->taps() * ((p.image->channels + 63) / 64 * 64);
@@ -271,11 +312,11 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
     p.b = {*b_memory, p.n, p.image->taps() * channels, false, p.n, 0};
     if (!make_copyable(e, p.a, image) || !make_copyable(e, p.b, weights)) return std::nullopt;
     p.batch = 1;
-    p.locate = [&e, row_dims](Value, Value row) {
-      position where;
-      for (Value index : e.code.delinearize(row, row_dims)) where.push_back(at(index));
-      return where;
-    };
+    const bool rest_is_static =
+        is_static(std::span(row_sizes).subspan(1)) && is_static(std::span(kernel_emitter::sizes(image)).subspan(1));
+    if (!open_rows(p, row_sizes[0], rest_is_static)) return std::nullopt;
+    if (p.open_m) p.image->open_images = p.open_m;
+    p.locate = locate;
     return p;
   }
   p.m = std::accumulate(row_dims.begin(), row_dims.end(), std::int64_t{1}, std::multiplies<>());
@@ -284,11 +325,8 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e) {
   p.a = {*a_memory, p.m, p.k, true, p.k, 0};
   p.b = {*b_memory, p.n, p.k, false, p.n, 0};
   if (!make_copyable(e, p.a, image) || !make_copyable(e, p.b, weights)) return std::nullopt;
-  p.locate = [&e, row_dims](Value, Value row) {
-    position where;
-    for (Value index : e.code.delinearize(row, row_dims)) where.push_back(at(index));
-    return where;
-  };
+  if (!open_rows(p, product(row_sizes), true)) return std::nullopt;
+  p.locate = locate;
   return p;
 }
 

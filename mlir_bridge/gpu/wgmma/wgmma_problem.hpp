@@ -8,6 +8,7 @@
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/gpu/contraction/joined_product.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
 
 namespace kiln::gpu {
 
@@ -43,8 +44,12 @@ struct wgmma_image {
   std::int64_t tiles_y() const { return (out_height + box_height - 1) / box_height; }
   std::int64_t tiles_x() const { return (out_width + box_width - 1) / box_width; }
   std::int64_t tiles() const { return images * tiles_y() * tiles_x(); }
+  // The number of images, if it is open; then `images` is a sample.
+  std::optional<dim> open_images = {};
 };
 
+// If the number of rows is open, the numbers of rows here (m, a.rows, images) are samples for which a tile is chosen,
+// and the code takes the real ones from the table of sizes.
 struct wgmma_problem {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   wgmma_operand a, b;
@@ -61,7 +66,13 @@ struct wgmma_problem {
   // first value is always a valid row; the second tells whether the tile's row has a result at all.
   std::optional<wgmma_image> image = {};
   std::function<std::pair<Value, Value>(Value row)> result_row = {};
+  // The number of rows, if it is open: m, or with an image the rows of all tiles.
+  std::optional<dim> open_m = {};
+  dim used = 1;  // or 0 at the sizes at which another version computes the product (contraction/versions.hpp)
 };
+
+// Returns the properties that the choice of a tile depends on.
+wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& problem);
 
 // Returns the image with the box for tiles of `rows` rows that needs the fewest tiles.
 wgmma_image with_box(const wgmma_image& image, std::int64_t rows);
@@ -72,11 +83,13 @@ void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows);
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows);
 
 // Returns the fusion's anchor as such a product; nullopt if an operand is computed or has another layout. 8-bit
-// operands must have k innermost.
-std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined = nullptr);
+// operands must have k innermost. For an open kernel, `sample` has values of the open dimensions; only the number of
+// rows may be open, and only with 16-bit operands.
+std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined = nullptr,
+                                              const dim_bindings& sample = {});
 tensor_map make_image_map(const wgmma_problem& problem);
 // For convolutions with channels last: 1x1, or any window with stride 1 over two axes.
-std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e);
+std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const dim_bindings& sample = {});
 // Emits the stages that rearrange operands, and makes the problem read their results.
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem);
 

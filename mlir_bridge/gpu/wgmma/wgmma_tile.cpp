@@ -117,10 +117,11 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   const std::int64_t rows = ceil_div(size.m, 8) * 8;
   const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
                    rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1;
-  tile.few_rows = few ? rows : 0;
+  // What the tensor map brings depends on an open number of rows (wgmma_kernel.cpp), the memory for it does not.
+  tile.few_rows = few && !size.open ? rows : 0;
   // Small weights are in a near cache and need no time of others.
   constexpr std::int64_t least_early_bytes = 1 << 20;
-  tile.pairs = few && is_few(size) && size.batch == 1 && target.gpu.dependent_launch &&
+  tile.pairs = (few || size.open) && is_few(size) && size.batch == 1 && target.gpu.dependent_launch &&
                size.n * size.k * size.element_bytes >= least_early_bytes &&
                (tile.registers() + epilogue_registers) * 2 * tile.threads() <= target.gpu.register_file;
   const std::int64_t room = tile.pairs ? (target.gpu.lds_bytes - reserved_bytes) / 2 : target.gpu.lds_bytes;
@@ -129,6 +130,10 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 }
 
 }  // namespace
+
+double wgmma_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
+  return cost(tile, size, target);
+}
 
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target) {
   // All blocks of a cluster run on one GPC, which has 16 or 18 compute units, so clusters of 4 leave some units idle.

@@ -36,6 +36,7 @@ struct wgmma_tile {
   // Matrices that each operand consists of (f32: 3), all of which are in a stage.
   std::int64_t parts = 1;
 
+  friend bool operator==(const wgmma_tile&, const wgmma_tile&) = default;
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
@@ -61,7 +62,12 @@ struct wgmma_size {
   std::int64_t products = 1;
   // The squares of the rows are summed, too.
   bool scaled = false;
+  // The number of rows is open, and m is a sample of it.
+  bool open = false;
 };
+
+// Estimates the cycles of the whole product.
+double wgmma_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target);
 
 // Returns how many clusters run at the same time, with one workgroup per compute unit.
 std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target);

@@ -9,6 +9,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/open_product.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 #include "mlir_bridge/kinds/convolution/generators.hpp"
 #include "mlir_bridge/kinds/convolution/gpu/depthwise.hpp"
@@ -219,13 +220,13 @@ void emit_convolution(kernel_emitter& e) {
   if (!try_wgmma_convolution(e)) emit_contraction(e, find_problem<convolution>(e, false));
 }
 void emit_open_convolution(kernel_emitter& e) {
-  if (!emit_depthwise(e)) emit_contraction(e, find_problem<convolution>(e, false));
+  if (!emit_depthwise(e)) emit_open_product(e, find_problem<convolution>(e, false), find_convolution_problem);
 }
 bool opens_image(const instruction& anchor) {
   return anchor.inputs()[1].type().is_static() && anchor.inputs()[0].type().dims.back().is_static();
 }
 void emit_transposed_convolution(kernel_emitter& e) {
-  emit_contraction(e, find_problem<transposed_convolution>(e, true));
+  emit_open_product(e, find_problem<transposed_convolution>(e, true));
 }
 
 std::vector<candidate> convolution_space(kernel_emitter& e) {

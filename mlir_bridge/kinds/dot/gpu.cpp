@@ -5,14 +5,13 @@
 
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
-#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/joined_product.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/open_product.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 #include "mlir_bridge/kinds/dot/generators.hpp"
-#include "mlir_bridge/kinds/dot/gpu/few_rows.hpp"
 
 namespace kiln::gpu {
 
@@ -149,11 +148,9 @@ void emit_open_dot(kernel_emitter& e) {
   e.emit_inner_anchors();
   const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
   if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
-  contraction_problem problem = dot_problem(e);
-  const dim few = reads_few_rows(e) ? is_few(problem.m) : dim(0);
-  problem.used = 1 - few;
-  if (!(few == dim(0))) emit_few_rows(e, problem);
-  if (!(problem.used == dim(0))) emit_contraction(e, problem);
+  emit_open_product(e, dot_problem(e), [](kernel_emitter& of, const dim_bindings& sample) {
+    return find_dot_problem(of, nullptr, sample);
+  });
 }
 
 std::vector<candidate> dot_space(kernel_emitter& e) {

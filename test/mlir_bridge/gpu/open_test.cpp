@@ -115,24 +115,71 @@ TEST(gpu_open, attention_of_known_queries_over_an_open_past) {
   for (const char* name : {"sm_80", "sm_90"}) EXPECT_EQ(finalize_for(*fusion, row(name)).launches.size(), 1u) << name;
 }
 
-TEST(gpu_open, products_of_few_rows_have_a_stage_of_their_own) {
-  for (element_type type : {f16, f32}) {
-    const auto fusion = one({of(type, {batch, 64}), of(type, {64, 1000})}, dot{});
-    for (const target_row& target : gpu_targets()) {
-      SCOPED_TRACE(target.name);
-      native_kernel kernel = finalize_for(*fusion, target);
-      std::erase_if(kernel.launches, &launch::prepare);
-      ASSERT_EQ(kernel.launches.size(), 2u);
-      const std::int64_t groups = (1000 + 31) / 32;  // few columns: eight lanes side by side
-      for (std::int64_t rows : {1, 4}) {
-        at_sizes(kernel, {{"batch", rows}});
-        EXPECT_EQ(kernel.launches[0].grid, groups);
-        EXPECT_EQ(kernel.launches[1].grid, 0);
-      }
-      at_sizes(kernel, {{"batch", 5}});
-      EXPECT_EQ(kernel.launches[0].grid, 0);
-      EXPECT_GT(kernel.launches[1].grid, 0);
+// Exactly one version of a product has workgroups, and its scratch memory has room for the parts of a divided depth.
+void check_versions(const module& fusion, const target_row& target, std::initializer_list<std::int64_t> sizes) {
+  const native_kernel made = finalize_for(fusion, target);
+  for (std::int64_t size : sizes) {
+    SCOPED_TRACE(size);
+    native_kernel kernel = made;
+    at_sizes(kernel, {{"batch", size}, {"seq", size}});
+    std::erase_if(kernel.launches, [](const launch& l) { return l.prepare || l.grid == 0; });
+    ASSERT_EQ(kernel.launches.size(), 1u);
+    const launch& l = kernel.launches[0];
+    EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
+    for (const tensor_map& map : l.tensor_maps) {
+      EXPECT_GE(map.dims.back(), 1);
+      EXPECT_LE(map.box[1], 256);
     }
+  }
+}
+
+// One of each kind: with the copy engine, with asynchronous copies, with and without matrix instructions.
+std::vector<target_row> some_targets() {
+  std::vector<target_row> rows = gpu_targets();
+  static constexpr std::array<std::string_view, 5> names{"sm_90", "sm_80", "gfx942", "gfx1030", "gfx1100"};
+  std::erase_if(rows, [](const target_row& row) { return std::ranges::find(names, row.name) == names.end(); });
+  return rows;
+}
+
+TEST(gpu_open, products_have_versions_for_their_numbers_of_rows) {
+  for (element_type type : {f16, f32}) {
+    const auto fusion = one({of(type, {batch, 768}), of(type, {768, 320})}, dot{});
+    for (const target_row& target : some_targets()) {
+      SCOPED_TRACE(target.name);
+      check_versions(*fusion, target, {1, 3, 4, 5, 16, 17, 64, 65, 129, 1000, 5000});
+    }
+  }
+}
+
+TEST(gpu_open, convolutions_have_versions_for_their_numbers_of_images) {
+  const auto of_window = [](std::int64_t window, std::int64_t stride) {
+    return one({of(f16, {batch, 14, 14, 128}), of(f16, {window, window, 128, 64})},
+               convolution{.strides = {stride, stride},
+                           .dilations = {1, 1},
+                           .pads_begin = {window / 2, window / 2},
+                           .pads_end = {window / 2, window / 2},
+                           .layout = tensor_layout::channels_last});
+  };
+  for (const target_row& target : some_targets())
+    for (auto [window, stride] : {std::pair{1, 1}, {3, 1}, {3, 2}}) {
+      SCOPED_TRACE(target.name + " " + std::to_string(window) + " " + std::to_string(stride));
+      check_versions(*of_window(window, stride), target, {1, 2, 5, 16, 17, 64, 300});
+    }
+}
+
+TEST(gpu_open, large_products_use_the_copy_engine) {
+  const std::vector<target_row> targets = gpu_targets();
+  const auto sm_90 = std::ranges::find(targets, "sm_90", &target_row::name);
+  ASSERT_NE(sm_90, targets.end());
+  native_kernel kernel = finalize_for(*one({of(f16, {batch, 768}), of(f16, {768, 3072})}, dot{}), *sm_90);
+  for (std::int64_t rows : {20, 512, 5000}) {
+    at_sizes(kernel, {{"batch", rows}});
+    const auto used = std::ranges::find_if(kernel.launches, [](const launch& l) { return !l.prepare && l.grid > 0; });
+    ASSERT_NE(used, kernel.launches.end());
+    ASSERT_EQ(used->tensor_maps.size(), 2u) << rows;
+    EXPECT_EQ(used->tensor_maps[0].dims, (std::vector<std::int64_t>{768, rows}));
+    EXPECT_EQ(used->tensor_maps[1].dims, (std::vector<std::int64_t>{3072, 768}));
+    if (rows == 20) EXPECT_EQ(used->tensor_maps[0].box[1], 24);
   }
 }
 

@@ -1,0 +1,156 @@
+#include "mlir_bridge/gpu/open_product.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "ir/error.hpp"
+
+#include "mlir_bridge/gpu/contraction/contraction.hpp"
+#include "mlir_bridge/gpu/contraction/narrow.hpp"
+#include "mlir_bridge/gpu/contraction/staged.hpp"
+#include "mlir_bridge/gpu/contraction/versions.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma.hpp"
+#include "mlir_bridge/gpu/wgmma/wgmma_kernel.hpp"
+
+namespace kiln::gpu {
+
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+// Every version costs time when the model is loaded, and bytes. With these, resnet50's kernels for all batches take 1.4
+// times the bytes of those for a batch of 64; four versions that are worth 0.3 took 2.2 times, for 3 % of speed.
+constexpr std::size_t most_versions = 3;
+constexpr double worth_a_version = 0.8;
+// Between generators the estimates are less sure than within one.
+constexpr double other_generator = 1.15;
+// The values of open dimensions at which versions are compared, up to this many rows.
+constexpr std::int64_t ladder[]{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
+constexpr std::int64_t most_rows = std::int64_t{1} << 18;
+
+struct sample {
+  dim_bindings values;
+  std::int64_t rows = 0;
+  problem_size size;                    // for the staged generator
+  std::optional<wgmma_problem> copied;  // for wgmma
+  // The one that a product of exactly this size uses; the general one if both are null.
+  std::optional<wgmma_tile> copied_tile;
+  std::optional<narrow_product_shape> narrow;
+};
+
+// One of them is set.
+struct version {
+  std::optional<tile_shape> staged;
+  std::optional<wgmma_tile> copied;
+  std::optional<narrow_product_shape> narrow;
+  friend bool operator==(const version&, const version&) = default;
+};
+
+std::int64_t rows_at(const dim& rows, const dim_bindings& values) try {
+  return rows.substitute(values).value();
+} catch (const error&) {
+  return 0;  // a quotient by a size that is 0 for these values
+}
+
+std::vector<sample> find_samples(kernel_emitter& e, const contraction_problem& problem, wgmma_finder find) {
+  std::set<std::string> symbols = problem.m.symbols();
+  for (value v : e.anchor()->inputs())
+    for (const dim& d : kernel_emitter::sizes(v)) symbols.merge(d.symbols());
+  std::vector<sample> result;
+  for (std::int64_t value : ladder) {
+    sample s;
+    for (const std::string& symbol : symbols) s.values[symbol] = value;
+    s.rows = rows_at(problem.m, s.values);
+    if (s.rows < 1 || (!result.empty() && s.rows <= result.back().rows)) continue;
+    if (s.rows > most_rows && !result.empty()) break;
+    if (find && has_wgmma(e)) s.copied = find(e, s.values);
+    if (s.copied) s.copied_tile = choose_wgmma_tile(size_of(e, *s.copied), e.target, e.configuration);
+    if (s.copied_tile) s.copied_tile->group = 1;  // which order tiles are visited in depends on the rows
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
+double cycles(const kernel_emitter& e, const contraction_problem& problem, const version& v, const sample& s) {
+  const bool other = v.copied.has_value() != s.copied_tile.has_value() || v.narrow.has_value() != s.narrow.has_value();
+  double result = never;
+  if (v.staged) {
+    result = staged_cost(*v.staged, e.target, s.size);
+  } else if (v.narrow) {
+    if (s.rows <= v.narrow->most_rows()) result = narrow_cost(e, problem, *v.narrow);
+  } else if (s.copied) {
+    const wgmma_size size = size_of(e, *s.copied);
+    if (legal(*v.copied, size, e.target)) result = wgmma_cost(*v.copied, size, e.target);
+  }
+  return result * (other ? other_generator : 1);
+}
+
+// How a row is read serves all numbers of rows for which a matrix instruction has room: with asynchronous copies, as
+// several rows use them, a single row took twice as long (10.8 us instead of 5.8 for 768 x 2304 on an H200).
+narrow_product_shape shape_of_few(kernel_emitter& e, const contraction_problem& problem, const sample& s) {
+  const auto of_one = find_narrow(e, problem, 1);
+  return of_one && of_one->most_rows() >= s.rows ? *of_one : *s.narrow;
+}
+
+// Returns the versions that the samples use, each once.
+std::vector<version> find_versions(kernel_emitter& e, const contraction_problem& problem,
+                                   const std::vector<sample>& samples) {
+  std::vector<version> result;
+  const auto add = [&](const version& v) {
+    if (std::ranges::find(result, v) == result.end()) result.push_back(v);
+  };
+  for (const sample& s : samples) {
+    if (s.copied_tile) add({{}, s.copied_tile, {}});
+    else if (s.narrow) add({{}, {}, shape_of_few(e, problem, s)});
+    else add({choose_tile(e.target, s.size, e.configuration), {}, {}});
+  }
+  return result;
+}
+
+}  // namespace
+
+void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_finder find) {
+  if (!problem.batch.is_static() || !problem.n.is_static() || !problem.k.is_static() || problem.m.is_static())
+    return emit_contraction(e, std::move(problem));
+  std::vector<sample> samples = find_samples(e, problem, find);
+  if (samples.empty()) return emit_contraction(e, std::move(problem));
+  if (!std::ranges::all_of(samples, [](const sample& s) { return s.copied_tile.has_value(); })) {
+    pack_operand(e, problem);
+    const problem_size size = staged_size(e, problem);
+    for (sample& s : samples) {
+      s.size = size, s.size.m = s.rows;
+      if (!s.copied_tile) s.narrow = find_narrow(e, problem, s.rows);
+    }
+  }
+  const std::vector<version> versions = find_versions(e, problem, samples);
+  std::vector<std::vector<double>> costs;
+  for (const version& v : versions) {
+    auto& of_version = costs.emplace_back();
+    for (const sample& s : samples) of_version.push_back(cycles(e, problem, v, s));
+  }
+  const std::vector<version_range> ranges = choose_versions(costs, most_versions, worth_a_version);
+  std::size_t first = 0;
+  for (const version_range& range : ranges) {
+    const version& v = versions[range.version];
+    const bool last = range.last_sample + 1 == samples.size();
+    const dim used = rows_between(problem.m, first == 0 ? 0 : samples[first - 1].rows,
+                                  last ? std::numeric_limits<std::int64_t>::max() : samples[range.last_sample].rows);
+    if (v.staged) {
+      tile_shape tile = *v.staged;
+      if (tile.slots && splits_at(tile, samples[first].size) == 1) tile.slots = 0, tile.splits = 1;
+      problem.used = used;
+      emit_staged(e, problem, tile);
+    } else if (v.narrow) {
+      problem.used = used;
+      emit_narrow(e, problem, *v.narrow);
+    } else {
+      wgmma_problem copied = *samples[first].copied;
+      copied.used = used;
+      divide_image(e, copied, v.copied->m);
+      emit_wgmma(e, copied, *v.copied);
+    }
+    first = range.last_sample + 1;
+  }
+}
+
+}  // namespace kiln::gpu
