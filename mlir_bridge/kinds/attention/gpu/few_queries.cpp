@@ -3,7 +3,6 @@
 // the parts of a row.
 #include <limits>
 
-#include "mlir_bridge/codegen/few_rows.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wave_row.hpp"
 
 namespace kiln::gpu {
@@ -16,11 +15,11 @@ constexpr std::int64_t part_keys = 128, waves = 4;
 
 class few_queries {
  public:
-  explicit few_queries(const attention_problem& problem)
+  few_queries(const attention_problem& problem, const dim& is_used)
       : p(problem),
         e(problem.emitter),
         code(e.code),
-        used(is_few(p.queries)),
+        used(is_used),
         parts((p.keys + part_keys - 1) / part_keys),
         width(p.n.value_depth + 2),
         found(e.add_open_scratch(element_type::f32, {p.batch, p.n.key_heads, p.all_rows * used, parts, width})) {}
@@ -103,8 +102,8 @@ class few_queries {
 
 }  // namespace
 
-void emit_few_queries(const attention_problem& problem) {
-  few_queries stages(problem);
+void emit_few_queries(const attention_problem& problem, const dim& used) {
+  few_queries stages(problem, used);
   stages.emit_parts();
   stages.emit_join();
 }

@@ -137,7 +137,10 @@ values key_value_blocks::fetch_values(const attention_problem::place& at, Value 
   Value last = e_.size(p_.keys - 1);
   for (std::int64_t k = 0; k < chunk; ++k) {
     Value j = code_.add(base, lanes_.key(0, k));
-    Value seen = divides(key_block_, p_.keys) ? inside : both(code_, inside, code_.less(j, e_.size(p_.keys)));
+    // Keys beyond the last one have the weight 0, and what is read for them is the last one. An open number of keys
+    // cannot tell the compiler that there are none in a whole block, so that the comparison would stay in all of them.
+    const bool compares = !divides(key_block_, p_.keys) && !p_.is_open();
+    Value seen = compares ? both(code_, inside, code_.less(j, e_.size(p_.keys))) : inside;
     result.push_back(chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, piece_depths_, piece_depths_),
                               seen, piece_depths_));
   }

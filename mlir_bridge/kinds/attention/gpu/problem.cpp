@@ -6,6 +6,7 @@
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
+#include "mlir_bridge/kinds/attention/gpu/matrix_shape.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
 
 namespace kiln::gpu {
@@ -231,12 +232,26 @@ bool opens_attention(const instruction& anchor) {
          compute_type(query.type) == element_type::f32;
 }
 
+namespace {
+
+// Returns 1 at the sizes at which the stages for few queries are used, else 0. They are two launches that divide the
+// keys, and few keys are not worth dividing where matrix instructions take all rows at once.
+dim sizes_of_few_queries(const kernel_emitter& e, const attention_problem& p) {
+  constexpr std::int64_t few_keys = 128;
+  const dim few = is_few(p.queries);
+  if (few == dim(0) || !choose_matrix_shape(e, p, e.configuration)) return few;
+  if (p.queries == p.keys) return 0;
+  return few * (dim::min(p.keys, few_keys + 1) / (few_keys + 1));
+}
+
+}  // namespace
+
 void emit_open_attention(kernel_emitter& e) {
   attention_problem problem(e);
   if (emit_open_narrow_attention(e, problem)) return;
-  const dim few = problem.is_open() ? is_few(problem.queries) : dim(0), many = 1 - few;
+  const dim few = problem.is_open() ? sizes_of_few_queries(e, problem) : dim(0), many = 1 - few;
   if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
-  if (!(few == dim(0))) emit_few_queries(problem);
+  if (!(few == dim(0))) emit_few_queries(problem, few);
 }
 
 void emit_attention(kernel_emitter& e) {
