@@ -50,7 +50,9 @@ class narrow_kernel {
     if (shape_.stages) group_.barrier();
     write(finished(std::move(sums)));
     constexpr std::int64_t half_of_threads = 1024;
-    keep_loads_in_place(e_, std::max<std::int64_t>(1, half_of_threads / group_.threads()));
+    // Packed weights need more registers once they are unpacked.
+    if (!shape_.stages && shape_.together == 1)
+      keep_loads_in_place(e_, std::max<std::int64_t>(1, half_of_threads / group_.threads()));
     group_.close();
   }
 

@@ -63,7 +63,7 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const bool packed = shape.together > 1;
   const std::int64_t columns =
       packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
-      : ahead ? std::clamp<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2, 4)
+      : ahead ? (share >= 4 ? 4 : 2)
               : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
   const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
@@ -80,12 +80,8 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
              : most_unroll);
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.products * shape.unit->b.parts + shape.row_parts;
-    const std::int64_t of_stages = shape.waves * chunks * row.wave * chunk_bytes;
-    // Room for another kernel's workgroup, if three stages leave it.
-    const std::int64_t shared = row.lds_bytes / 2 / of_stages;
-    const bool asked = configuration.contains("narrow_stages");
-    if (stages * of_stages <= row.lds_bytes)
-      shape.stages = !asked && shared >= 3 ? std::min(stages, shared) : stages, shape.unroll = 1;
+    if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)
+      shape.stages = stages, shape.unroll = 1;
   }
   return shape;
 }

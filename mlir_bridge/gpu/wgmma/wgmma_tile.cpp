@@ -27,8 +27,7 @@ static_assert(most_few_stages * 16 <= barrier_bytes);
 constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
 // Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
 // fewer tiles, too few compute units ask for them.
-constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40, fewest_rows = 8,
-                       least_fewest_tiles = 52;
+constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40;
 // With up to this many rows, half of a tile or more is empty, which only pays for few 16-bit rows.
 constexpr std::int64_t too_few_rows = 32;
 
@@ -64,10 +63,11 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
 }
 
 // Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 96 kernels of 8 to 32 rows on an H100, with a
-// mean error of 3 % (bench/README.md, "Products of few rows"). Matrix and products overlap, and a part of k costs more
+// mean error of 3 % (bench/README.md, "Products of few rows"), except `of_split`, which was 3,700: in a graph the next
+// kernel's loads fill the exchange of sums. Matrix and products overlap, and a part of k costs more
 // than elsewhere beside so short a product.
 double few_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  constexpr double launch = 4400, of_tile = 500, of_block = 30, stalls = 1.07, of_split = 3700;
+  constexpr double launch = 4400, of_tile = 500, of_block = 30, stalls = 1.07, of_split = 2700;
   constexpr double memory_bytes = 1800, overlap = 0.08;
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target))),
                blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
@@ -228,8 +228,7 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
                      least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
-  const bool too_narrow =
-      size.m <= narrow_rows && ceil_div(size.n, 64) < (size.m <= fewest_rows ? least_fewest_tiles : least_narrow_tiles);
+  const bool too_narrow = size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles;
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;

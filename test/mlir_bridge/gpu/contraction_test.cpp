@@ -61,6 +61,21 @@ TEST(contraction, narrow_dots_on_every_gpu) {
       check_all_targets(*dot_fusion({m, 1024}, {1024, 200}, {.type = type}, type, type, epilogue::sigmoid));
 }
 
+// The weights of one row are asked for before the wait for preceding kernels, with loads that ptxas leaves there.
+TEST(contraction, products_of_one_row_keep_their_loads_in_place) {
+  const native_kernel kernel =
+      finalized(*dot_fusion({1, 2048}, {4096, 2048}, {.transpose_b = true, .type = f16}, f16, f16), "sm_90");
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  const std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
+  const auto load = ptx.find("ld.global"), wait = ptx.find("griddepcontrol.wait"),
+             last = ptx.find("griddepcontrol.wait", wait + 1), product = ptx.find("mma.sync");
+  EXPECT_EQ(ptx.find("ld.global.nc"), std::string_view::npos);
+  EXPECT_NE(ptx.find(".minnctapersm 2"), std::string_view::npos);
+  EXPECT_LT(load, wait);
+  EXPECT_LT(wait, last);
+  EXPECT_LT(last, product);
+}
+
 // An instruction takes 16 rows, but a lane's second part is zero if there are no more than 8.
 TEST(contraction, narrow_dots_load_only_rows_that_there_are) {
   const auto copies = [](std::int64_t m) {

@@ -54,7 +54,11 @@ class narrow_attention {
     // The keys of the next block are loaded while the values of this one are. If there is one block only, all is loaded
     // at once, also the queries and what tells how many keys there are.
     const bool ahead = !of_part.is_static() || of_part.value() > of_round;
-    const values own_keys = read_keys(own), own_values = ahead ? values() : read_values(own);
+    values own_keys, own_values;
+    if (waits_for_memory()) {
+      own_keys = read_keys(own);
+      if (!ahead) own_values = read_values(own);
+    }
     for (std::int64_t part = 0; part < used_parts; ++part) {
       rows.push_back(code.add(lanes.row_of_lane(code, group.lane()), part * lanes.part_rows));
       seen_rows.push_back(code.min(code.add(first_row, rows.back()), p.rows - 1));
@@ -69,10 +73,15 @@ class narrow_attention {
       end = code.min(end, p.end_of_row(code, at, code.min(code.add(first_row, tile_rows - 1), p.rows - 1)));
     values state = initial_state();
     const std::size_t own_state = state.size();
+    if (ahead && own_keys.empty()) own_keys = read_keys(own);
     if (ahead) state.insert(state.end(), own_keys.begin(), own_keys.end());
     state = code.loop(own, end, of_round, std::move(state), [&](Value first_key, std::span<const Value> carried) {
       values own_part(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(own_state));
-      if (!ahead) return meet(first_key, std::move(own_part), own_keys, own_values, Value());
+      if (!ahead && waits_for_memory()) return meet(first_key, std::move(own_part), own_keys, own_values, Value());
+      if (!ahead) {
+        const values all_keys = read_keys(first_key), all_values = read_values(first_key);
+        return meet(first_key, std::move(own_part), all_keys, all_values, Value());
+      }
       const values keys(carried.begin() + static_cast<std::ptrdiff_t>(own_state), carried.end()),
           values_of_block = read_values(first_key);
       if (waits_for_memory()) issue_loads(e);

@@ -20,10 +20,11 @@ std::int64_t lds_bytes(const attention_problem& p, const lane_layout& lanes, std
 
 // Constants fitted on an H200 (bench/gpu/attention.py): a compute unit reads `unit_rate` bytes per cycle, or
 // `device_rate` if all units read. Loads have a latency of `latency`, replacing a finished workgroup costs `turn`, and
-// combining parts costs `join`.
+// combining parts costs `join`: twice what fits a kernel by itself, because in a step of a language model the next
+// kernel waits for it (bench/README.md).
 double cost_of(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
                const narrow_shape& shape) {
-  constexpr double unit_rate = 48, device_rate = 32, latency = 800, turn = 3000, join = 2500;
+  constexpr double unit_rate = 48, device_rate = 32, latency = 800, turn = 3000, join = 5000;
   const std::int64_t units = e.target.gpu.compute_units,
                      heads = p.n.batch * p.n.key_heads * narrow_shape::tiles_of_rows(p, lanes),
                      of_unit = ceil_div(heads * shape.key_parts, units);
