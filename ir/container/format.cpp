@@ -114,7 +114,7 @@ std::vector<std::byte> encode_header(const file_header& header) {
 file_header decode_header(std::span<const std::byte> file) {
   std::size_t seen = std::min(file.size(), magic.size());
   if (seen > 0 && std::memcmp(file.data(), magic.data(), seen) != 0)
-    corrupted("not a .kiln file: the magic bytes are wrong");
+    corrupted("not a .kiln file: the magic bytes are wrong; kiln compile makes one of an ONNX model");
   if (file.size() < header_bytes) throw error(error_kind::truncated, "ends within its header");
   cursor in(file.subspan(magic.size()));
   file_header header;
