@@ -3,6 +3,7 @@
 
 #include "ir/cancellation.hpp"
 #include "ir/error.hpp"
+#include "ir/loop_trips.hpp"
 #include "ir/ops/structure.hpp"
 #include "ir/program.hpp"
 
@@ -26,6 +27,7 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
   std::int64_t done = 0;
   for (; done < trips && state[0].at_int(0); ++done) {
     check_stop();
+    check_trips(done);
     std::vector<literal> arguments{literal::of<std::int64_t>({element_type::i64, {}}, {done})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());

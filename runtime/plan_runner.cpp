@@ -4,6 +4,7 @@
 
 #include "ir/cancellation.hpp"
 #include "ir/error.hpp"
+#include "ir/loop_trips.hpp"
 
 namespace kiln {
 
@@ -82,7 +83,7 @@ void plan_runner::run(const loop_step& step) {
       throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " +
                                                std::to_string(step.trips) +
                                                " trips; give the trip count as a constant");
-    if (done > UINT32_MAX) throw error(error_kind::unsupported, "a loop of more than 4294967296 trips");
+    check_trips(done);
     pointers_.counter(step.counter) = static_cast<std::uint32_t>(done);
     for (const scanned_value& s : step.scanned)
       pointers_[s.slice] =

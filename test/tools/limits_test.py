@@ -130,6 +130,9 @@ class Limits(KilnCase):
         self.kiln("compile", slow, "-o", self.path("slow.kiln"))
         self.ends(["finalize", self.path("slow.kiln"), "--target", "gfx942", "-o", self.path("native"), "--no-cache", "--time-limit", "10ms"], 4, 15)
 
+    def test_a_loop_ends_without_a_time_limit(self):
+        self.assertIn("more than 134217728 trips", self.error_line(self.kiln("run", self.compiled(self.endless()), "--no-cache", code=3)))
+
     def test_control_c_ends_a_run(self):
         file = self.compiled(self.endless())
         for which in [signal.SIGINT, signal.SIGTERM]:
