@@ -1,5 +1,6 @@
 #include "jit/sandbox.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -37,8 +38,10 @@ constexpr std::uint32_t this_architecture = AUDIT_ARCH_X86_64;
 #endif
 
 // The kernel's interface of Landlock, declared here because headers are often older than the kernel.
-constexpr long create_ruleset_call = 444, restrict_self_call = 446;
-constexpr std::uint32_t ask_for_version = 1;
+constexpr long create_ruleset_call = 444, add_rule_call = 445, restrict_self_call = 446;
+constexpr std::uint32_t ask_for_version = 1, path_beneath = 1;
+// To execute, read, list, and send requests to devices.
+constexpr std::uint64_t reading = 1u << 0 | 1u << 2 | 1u << 3 | 1u << 15, writing_a_file = 1u << 1 | 1u << 14;
 struct landlock_rules {
   std::uint64_t files, network, scopes;
 };
@@ -49,20 +52,44 @@ int landlock_version() {
   return version > 0 ? static_cast<int>(version) : 0;
 }
 
-// A rule set without rules, which forbids everything that this version of Landlock can forbid.
+// Everything that a version of Landlock can forbid.
+landlock_rules all_rules(int version) {
+  return {first_bits(version >= 5   ? 16
+                     : version >= 3 ? 15
+                     : version == 2 ? 14
+                                    : 13),
+          version >= 4 ? first_bits(2) : 0, version >= 6 ? first_bits(2) : 0};
+}
+
+// The descriptor of a set that forbids what `rules` names; negative if there is none.
+int make_rule_set(int version, const landlock_rules& rules) {
+  const std::size_t known = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  return static_cast<int>(syscall(create_ruleset_call, &rules, known, 0));
+}
+
+void enter_rule_set(int set) {
+  syscall(restrict_self_call, set, 0);
+  close(set);
+}
+
+// A rule set without rules.
 void enter_landlock() {
   const int version = landlock_version();
   if (version == 0) return;
-  landlock_rules rules{first_bits(version >= 5   ? 16
-                                  : version >= 3 ? 15
-                                  : version == 2 ? 14
-                                                 : 13),
-                       version >= 4 ? first_bits(2) : 0, version >= 6 ? first_bits(2) : 0};
-  const std::size_t known = version >= 6 ? 24 : version >= 4 ? 16 : 8;
-  const long set = syscall(create_ruleset_call, &rules, known, 0);
-  if (set < 0) return;
-  syscall(restrict_self_call, set, 0);
-  close(static_cast<int>(set));
+  if (const int set = make_rule_set(version, all_rules(version)); set >= 0) enter_rule_set(set);
+}
+
+// An exception from a rule set: what may be done with a file, or below a folder.
+struct [[gnu::packed]] landlock_path {
+  std::uint64_t allowed;
+  std::int32_t descriptor;
+};
+
+void allow_path(int set, const char* path, std::uint64_t what) {
+  const landlock_path rule{what, open(path, O_PATH | O_CLOEXEC)};
+  if (rule.descriptor < 0) return;
+  syscall(add_rule_call, set, path_beneath, &rule, 0);
+  close(rule.descriptor);
 }
 
 // System calls that are allowed whatever their arguments.
@@ -259,6 +286,18 @@ void enter_sandbox() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
   enter_landlock();
   enter_seccomp();
+}
+
+void enter_folder_sandbox(const char* folder) {
+  const int version = switched_off ? 0 : landlock_version();
+  if (version == 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
+  landlock_rules rules = all_rules(version);
+  rules.files &= ~reading;
+  const int set = make_rule_set(version, rules);
+  if (set < 0) return;
+  allow_path(set, folder, rules.files);
+  allow_path(set, "/dev/null", rules.files & writing_a_file);
+  enter_rule_set(set);
 }
 
 }  // namespace kiln

@@ -32,4 +32,10 @@ sandbox_state available_sandbox();
 // fork.
 void enter_sandbox();
 
+// Confines the calling thread, and the threads and processes that it starts, for good: it can read what it could
+// before, but create, change and remove files below `folder` only, and it has no TCP and no signals for processes
+// outside. For a job of the build farm, which needs more than a compile worker may do. Call it while the process has
+// one thread. Never throws: without Landlock nothing is confined, and network and signals need its versions 4 and 6.
+void enter_folder_sandbox(const char* folder);
+
 }  // namespace kiln

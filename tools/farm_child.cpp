@@ -14,6 +14,8 @@
 #include "ir/container/container.hpp"
 #include "ir/error.hpp"
 #include "ir/json.hpp"
+#include "ir/trust/user_keys.hpp"
+#include "jit/sandbox.hpp"
 #include "tools/command.hpp"
 #include "tools/farm.hpp"
 #include "tools/farm_options.hpp"
@@ -83,6 +85,9 @@ json answer(const std::string& request) {
     if (!parse_enum(document.at("kind").get<std::string>(), kind))
       throw error(error_kind::internal, "a farm job of an unknown kind");
     if (chdir(folder.c_str()) != 0) throw error(error_kind::io, fmt::format("{}: cannot be entered", folder));
+    if (const auto keys = user_keys::of_this_user(); keys && kind == farm_kind::warm)
+      keys->own();  // the key that signs results is outside of the folder, and may have to be made
+    enter_folder_sandbox(folder.c_str());
     if (kind == farm_kind::warm) refuse_native_code(command_of(kind).model);
     setenv("TMPDIR", folder.c_str(), 1);  // temporary files are removed together with the job's folder
     int code = parse_command(kind, words_of(kind, document.at("options").get<std::vector<std::string>>()))(
