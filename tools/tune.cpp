@@ -9,6 +9,7 @@
 #include "jit/comparison.hpp"
 #include "jit/tuning/replace_kernels.hpp"
 #include "jit/tuning/statistics.hpp"
+#include "jit/tuning/tuning_hints.hpp"
 #include "tools/command.hpp"
 #include "tools/opened_model.hpp"
 #include "tools/tuning_report.hpp"

@@ -389,6 +389,9 @@ value builder::permuted(value x, const std::vector<std::int64_t>& permutation) {
 
 value builder::slice_axis(value x, std::int64_t axis, std::int64_t start, dim length) {
   const auto& dims = x.type().dims;
+  if (axis < 0 || static_cast<std::size_t>(axis) >= dims.size())
+    throw error(error_kind::invalid_model,
+                "a tensor of type " + x.type().str() + " has no axis " + std::to_string(axis));
   if (start == 0 && dims[static_cast<std::size_t>(axis)] == length) return x;
   slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
   op.starts[static_cast<std::size_t>(axis)] = start;

@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
-#include <set>
 #include <span>
 
 #include "ir/error.hpp"
@@ -14,6 +13,7 @@
 #include "jit/cache/folder.hpp"
 #include "jit/cache/transfer.hpp"
 #include "jit/code_digest.hpp"
+#include "jit/tuning/tuning_hints.hpp"
 
 namespace kiln {
 namespace {
@@ -198,32 +198,6 @@ void tuning_records::store_graph(const std::string& program_hash, const graph_de
     }
   }
   if (!newer) write(subject.file_name(), graph_text(subject, options_.compiler, decision));
-}
-
-std::string hints_text(const std::vector<tuning_record>& records) {
-  auto list = json::array();
-  for (const tuning_record& r : records) list.push_back(parse_json(to_text(r)));
-  std::string text = json{{"kiln_tuning_hints", tuning_record_version}, {"records", list}}.dump(1) + "\n";
-  parse_json(text);  // throws if the text exceeds what a reader accepts
-  return text;
-}
-
-std::vector<tuning_record> parse_hints(std::string_view text) {
-  try {
-    const json document = parse_json(text);
-    if (integer_of<int>(document.at("kiln_tuning_hints")) > tuning_record_version)
-      throw error(error_kind::newer_version, "they are of a later version of the format");
-    std::vector<tuning_record> result;
-    std::set<content_hash> kernels;
-    for (const json& r : document.at("records")) {
-      result.push_back(read_record(r));
-      if (!kernels.insert(result.back().identity.hash()).second)
-        throw error(error_kind::corrupted, "not tuning hints: two records of one kernel");
-    }
-    return result;
-  } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not tuning hints: {}", e.what()));
-  }
 }
 
 std::optional<std::vector<std::byte>> merge_record_files(const std::string& name, std::span<const std::byte> arriving,

@@ -32,7 +32,7 @@ struct tuning_records_options {
   std::vector<std::filesystem::path> layers = {};  // read-only layers of the cache
   std::string device_class;
   compiler_identity compiler;
-  std::string hints = {};                             // the section `tuning_hints` of a file, see hints_text
+  std::string hints = {};                             // the section `tuning_hints` of a file, see tuning_hints.hpp
   std::function<void(const std::string&)> warn = {};  // null: spdlog
   file_system* files = nullptr;                       // not owned; null: posix_file_system()
 };
@@ -68,11 +68,6 @@ class tuning_records {
   mutable std::mutex mutex_;
   mutable bool warned_ = false;
 };
-
-// Writes records as the section `tuning_hints` of a `.kiln` file. parse_hints reads them and throws error{corrupted,
-// newer_version}.
-std::string hints_text(const std::vector<tuning_record>& records);
-std::vector<tuning_record> parse_hints(std::string_view text);
 
 // Merges an arriving record file with the one that is there, if any (transfer_options::merge_record). Returns the bytes
 // to write, or nothing if the file that is there stays. Kernel records are merged; an existing graph decision stays.

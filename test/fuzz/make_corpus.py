@@ -86,6 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
                 keep("program", name, raw)
     for name in "product", "shapes":
         keep("container", name, read(path(name + ".kiln")))
+        keep("manifest", name, dict(sections(read(path(name + ".kiln"))))["manifest"])
     kiln("finalize", path("branch.kiln"), "--target", "x86-64-v3", "-o", path("objects"), "--native-file", path("native.kiln"))
     keep("container", "native", read(path("native.kiln")))
     kiln("finalize", path("product.kiln"), "--dim", "n=2", "--target", "x86-64-v3", "-o", path("objects"))
@@ -105,6 +106,8 @@ with tempfile.TemporaryDirectory() as folder:
     kiln("tune", path("branch.kiln"), "--budget", "1s")
     for i, name in enumerate(sorted(os.listdir(path("cache/records")))[:3]):
         keep("tuning_record", str(i), read(os.path.join(path("cache/records"), name)))
+    kiln("tune", path("branch.kiln"), "--budget", "1s", "--embed")
+    keep("tuning_hints", "branch", dict(sections(read(path("branch.kiln"))))["tuning_hints"])
     kiln("run", path("branch.kiln"), "--target", "x86-64-v3", "--cache", path("small"))
     kiln("cache", "export", path("a.tar.zst"), "--cache", path("small"))
     keep("archive", "entries", read(path("a.tar.zst")))
@@ -125,5 +128,13 @@ HASH = "ab" * 32
 JOB = '{"kind": "%s", "inputs": [{"name": "m.onnx", "hash": "' + HASH + '", "bytes": 12, "path": ""}%s], "options": ["--fp16"], "version": "kiln 0.1.0", "label": "m"}'
 keep("farm_job", "compile", JOB % ("compile", ', {"name": "d/w.bin", "hash": "' + HASH + '", "bytes": 3, "path": "/srv/w.bin"}'))
 keep("farm_job", "warm", JOB % ("warm", ""))
+for name, array in [("floats", np.ones((2, 3), np.float32)), ("half", np.zeros(3, np.float16)), ("flags", np.array([True, False])), ("whole", np.array(7))]:
+    keep("onnx_tensor", name, numpy_helper.from_array(array, "t").SerializeToString())
+keep("onnx_tensor", "lists", h.make_tensor("t", T.FLOAT, [2], [1.0, 2.0]).SerializeToString())
+keep("onnx_tensor", "texts", h.make_tensor("t", T.STRING, [2], [b"a", b"bc"]).SerializeToString())
+keep("onnx_tensor", "int4", h.make_tensor("t", T.INT4, [3], [1, -2, 3]).SerializeToString())
+for i, text in enumerate(["dbatch=3", "dbatch=1:8:2,4", "vn=1,2,-3", "ss=[2,3][2,5]", "ss=none", "rredis://user:p%40ss@[::1]:6379/3", "runix:///tmp/redis.sock?database=2", "hhttps://host:8080/a/b?ca-file=/etc/ca.pem", "hdav://host", "w\"a b\" --target sm_90",
+                          "l# models\n\"with space.kiln\" --dim batch=1,8\n", 'l[{"file": "a.kiln", "options": ["--target", "gfx942"]}]']):
+    keep("command_line", str(i), text)
 for i, text in enumerate(["batch", "2*seq+1", "floor(batch/2)", "floor(a*b/a+b)", "min(512,seq)", "max(1,n-3)*4", "17"]):
     keep("dim_text", str(i), text)

@@ -72,6 +72,7 @@ value through(builder& b, value x, const expert_layer& layer) {
   value y = b.add(dot{false, true, x.type().type}, {x, layer.weights});
   if (!layer.bias) return y;
   const auto bias = layer.bias.type().dims;
+  if (bias.size() != 2) invalid("a bias of experts has rank 2, not " + layer.bias.type().str());
   return b.binary(fn::add, y, b.to_type(b.with_dims(layer.bias, {bias[0], 1, bias[1]}), y.type().type));
 }
 

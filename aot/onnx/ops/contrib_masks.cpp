@@ -87,6 +87,8 @@ std::int64_t number_of_heads(node& n, std::string_view attribute) {
 
 value written_into(builder& b, value buffer, value fresh, value start) {
   const auto dims = buffer.type().dims;
+  if (dims.size() != 4 || fresh.type().rank() != 4)
+    invalid("keys and values have rank 4, not " + buffer.type().str() + " and " + fresh.type().str());
   const dim rows = fresh.type().dims[2];
   if (!dims[2].is_static())
     refuse("the size of a shared buffer of keys must be known; fix '" + dims[2].str() + "' with --dim");

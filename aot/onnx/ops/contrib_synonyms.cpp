@@ -84,11 +84,7 @@ std::vector<value> expand_dims(node& n) {
 
 // inputs: start, limit, delta (1 if it is missing).
 std::vector<value> range(node& n) {
-  auto inputs = n.all();
-  if (!n.has(2)) {
-    inputs.resize(2);
-    inputs.push_back(n.b.scalar(n.type(0).type, 1));
-  }
+  std::vector<value> inputs{n.in(0), n.in(1), n.has(2) ? n.in(2) : n.b.scalar(n.type(0).type, 1)};
   for (value& v : inputs) v = n.b.with_dims(v, {});
   return as_standard(n, "Range", 11, inputs);
 }

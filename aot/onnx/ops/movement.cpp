@@ -95,7 +95,7 @@ std::vector<value> padded(node& n) {
     }
     std::int64_t before = pads[i].value(), after = pads[i + axes.size()].value();
     constexpr std::int64_t limit = std::int64_t{1} << 40;
-    if (std::abs(before) > limit || std::abs(after) > limit) invalid("pads are out of range");
+    if (std::min(before, after) < -limit || std::max(before, after) > limit) invalid("pads are out of range");
     if (before < 0 || after < 0) {  // negative pads crop
       std::int64_t cut = std::max<std::int64_t>(0, -before);
       dim kept = x.type().dims[axis] - dim(cut) - dim(std::max<std::int64_t>(0, -after));

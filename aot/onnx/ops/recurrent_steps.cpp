@@ -163,6 +163,8 @@ std::vector<recurrent_activation> activations_of(const node& n, const std::vecto
 std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) {
   builder& outer = n.b;
   import_state& state = n.owner.state();
+  if (layer.h.type().rank() != 2 || (layer.c && layer.c.type().rank() != 2))
+    invalid("an initial state of one direction has rank 2, not " + layer.h.type().str());
   const std::int64_t steps = static_dim(layer.products.type().dims[0], "a loop over time steps"),
                      hidden = static_dim(layer.h.type().dims[1], "a loop over time steps");
   const dim batch = layer.h.type().dims[0];

@@ -222,6 +222,7 @@ value stacked(builder& b, const std::vector<value>& elements, std::int64_t axis)
   std::vector<value> lifted;
   for (value v : elements) {
     auto dims = v.type().dims;
+    if (static_cast<std::size_t>(axis) > dims.size()) invalid("the elements of a sequence have different ranks");
     dims.insert(dims.begin() + axis, 1);
     lifted.push_back(b.with_dims(v, dims));
   }

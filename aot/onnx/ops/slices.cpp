@@ -75,6 +75,7 @@ bool is_known(const node& n, std::size_t i) { return n.b.known(n.in(i)).has_valu
 std::vector<value> sliced_by_data(node& n) {
   builder& b = n.b;
   const std::size_t count = static_cast<std::size_t>(static_dim(n.type(1).elements(), "the number of starts"));
+  if (count > n.rank(0)) invalid("there are more starts than axes");
   std::vector<std::int64_t> axes;
   if (n.has(3)) axes = n.numbers(3, "axes");
   else

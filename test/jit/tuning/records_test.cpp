@@ -11,6 +11,7 @@
 #include "ir/error.hpp"
 #include "jit/cache/transfer.hpp"
 #include "jit/tuning/device_class.hpp"
+#include "jit/tuning/tuning_hints.hpp"
 #include "test/support/scratch_folder.hpp"
 
 using namespace kiln;
