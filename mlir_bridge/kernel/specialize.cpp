@@ -9,6 +9,7 @@
 
 #include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
+#include "ir/invalid_shape.hpp"
 #include "mlir_bridge/dialect/convert.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
@@ -160,12 +161,21 @@ void set_types(mlir::ValueRange values, std::span<const shape> types) {
   for (auto [v, type] : llvm::zip(values, types)) v.setType(dialect::to_mlir_type(v.getContext(), type));
 }
 
-void retype(mlir::Operation& op, dim_solver& solver, bool open) {
+// The shape rule of an operation. `sized`: the kernel had open dimensions, whose values the caller chose.
+std::vector<shape> infer(const operation& op, std::span<const shape> inputs, bool sized) try {
+  return op.infer(inputs);
+} catch (const error& e) {
+  if (sized && e.kind() == error_kind::invalid_model) throw error(invalid_shape, e.what());
+  throw;
+}
+
+void retype(mlir::Operation& op, dim_solver& solver, bool open, bool sized) {
   std::vector<shape> declared = dialect::to_shapes(op.getResultTypes()), wanted;
   for (const shape& type : declared) wanted.push_back(solver.apply(type));
   // Fields that hold dims are taken from `wanted`. If one of them is still open, the inferred dims that depend on it
   // are open, too.
-  std::vector<shape> inferred = dialect::to_operation(&op, wanted).infer(dialect::to_shapes(op.getOperandTypes()));
+  std::vector<shape> inferred =
+      infer(dialect::to_operation(&op, wanted), dialect::to_shapes(op.getOperandTypes()), sized);
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (!inferred[i].is_static() && !open)
       throw error(error_kind::invalid_model, "the shapes leave " + inferred[i].str() + " (" +
@@ -182,6 +192,7 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   dialect::KernelOp kernel = impl_->kernel();
   const bool open = !std::ranges::all_of(inputs, &shape::is_static) || !std::ranges::all_of(outputs, &shape::is_static);
   if (open && std::ranges::equal(inputs, input_shapes()) && std::ranges::equal(outputs, output_shapes())) return;
+  const bool sized = !std::ranges::all_of(input_shapes(), &shape::is_static);
   dim_solver solver;
   learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");
@@ -190,7 +201,7 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   mlir::Block& body = kernel.getBody().front();
   set_types(body.getArguments(), inputs);
   for (mlir::Operation& op : body.without_terminator())
-    if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver, open);
+    if (!llvm::isa<dialect::ConstantOp>(op)) retype(op, solver, open, sized);
   kernel.setFunctionType(
       mlir::FunctionType::get(kernel.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   if (auto result = output_shapes();

@@ -81,6 +81,13 @@ class InvalidShape(KilnCase):
         self.refused({"x": f(1, 3, 1, 9)}, "'-2+height'", "= -1", "height = 1")
         self.right(model, {"x": f(1, 3, 3, 9)})
 
+    def test_a_choice_of_more_than_there_is(self):
+        """The shape rule of an operator that is part of a kernel."""
+        nodes = [node("TopK", ["x", "k"], ["y", "where"])]
+        model = self.model(nodes, {"x": [2, "time"]}, [numpy_helper.from_array(np.array([3], np.int64), "k")])
+        self.refused({"x": f(2, 2)}, "cannot choose 3 of 2")
+        self.right(model, {"x": f(2, 3)})
+
     def test_ranks_types_and_fixed_dimensions(self):
         model = self.model([node("Tanh", ["x"], ["y"])], {"x": ["batch", 4]})
         self.refused({"x": f(3, 4, 1)}, "input 'x'", "[3, 4, 1]", "[batch, 4]")
