@@ -220,8 +220,8 @@ class narrow_kernel {
         continue;
       code_.when(code_.less(group_.thread(), e_.size(problem_.m)), [&] {
         const Value place = code_.add(code_.mul(group_.thread(), problem_.n.value()), first_column_);
-        prefetch(code_,
-                 code_.address(e_.pointer(*memory), code_.min(place, v.type().element_count() - 1), memory->type));
+        const dim elements = problem_.m * problem_.n;
+        prefetch(code_, code_.address(e_.pointer(*memory), e_.min(place, elements - 1), memory->type));
       });
     }
   }

@@ -154,6 +154,19 @@ TEST(gpu_open, products_have_versions_for_their_numbers_of_rows) {
   }
 }
 
+// Few rows of large weights: what is added is fetched before the end, at a place that depends on the number of rows.
+TEST(gpu_open, products_with_an_addition_have_versions) {
+  const auto fusion = gpu_fusion({of(f16, {batch, 768}), of(f16, {768, 768}), of(f16, {batch, 768})},
+                                 [&](module& m, const std::vector<value>& p) {
+                                   const value product = m.add(dot{}, {p[0], p[1]});
+                                   return std::vector<value>{m.add(elementwise{scalar_function::add}, {product, p[2]})};
+                                 });
+  for (const target_row& target : some_targets()) {
+    SCOPED_TRACE(target.name);
+    check_versions(*fusion, target, {1, 3, 16, 17, 512});
+  }
+}
+
 TEST(gpu_open, convolutions_have_versions_for_their_numbers_of_images) {
   const auto of_window = [](std::int64_t window, std::int64_t stride) {
     return one({of(f16, {batch, 14, 14, 128}), of(f16, {window, window, 128, 64})},
