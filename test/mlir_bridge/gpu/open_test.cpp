@@ -158,7 +158,7 @@ TEST(gpu_open, products_have_versions_for_their_numbers_of_rows) {
 TEST(gpu_open, products_with_an_addition_have_versions) {
   const auto fusion = gpu_fusion({of(f16, {batch, 768}), of(f16, {768, 768}), of(f16, {batch, 768})},
                                  [&](module& m, const std::vector<value>& p) {
-                                   const value product = m.add(dot{}, {p[0], p[1]});
+                                   const value product = m.add(dot{.type = f16}, {p[0], p[1]});
                                    return std::vector<value>{m.add(elementwise{scalar_function::add}, {product, p[2]})};
                                  });
   for (const target_row& target : some_targets()) {
