@@ -97,9 +97,9 @@ std::optional<value> builder::folded(const operation& op, const std::vector<valu
 void builder::relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to) {
   for (value& v : inputs) {
     for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
-      if (!(v.type().dims[axis] == from)) continue;
+      if (!(v.type().dims.at(axis) == from)) continue;
       auto dims = v.type().dims;
-      dims[axis] = to;
+      dims.at(axis) = to;
       v = add_checked(reshape{dims}, {v});
     }
   }
@@ -184,7 +184,7 @@ std::optional<std::pair<dim, dim>> bounds_of(const builder& b, value v, int dept
   const operation& op = v.producer->op();
   const auto& inputs = v.producer->inputs();
   if (const auto* range = op.get_if<iota>())
-    return std::pair(dim(0), range->dims[static_cast<std::size_t>(range->axis)] - dim(1));
+    return std::pair(dim(0), range->dims.at(static_cast<std::size_t>(range->axis)) - dim(1));
   if (op.is<kiln::broadcast>() || op.is<reshape>() || op.is<transpose>() || op.is<slice>() || op.is<gather>() ||
       (op.is<convert>() && is_integer(v.type().type) && is_integer(inputs[0].type().type)))
     return bounds_of(b, inputs[0], depth - 1);
@@ -238,7 +238,7 @@ std::optional<dim> builder::uniform_result(const operation& op, const std::vecto
   if (moves_first) return values[0][0];
   if (const auto* r = op.get_if<reduce>()) {
     dim count = 1;
-    for (std::int64_t axis : r->axes) count = count * shapes[0].dims[static_cast<std::size_t>(axis)];
+    for (std::int64_t axis : r->axes) count = count * shapes[0].dims.at(static_cast<std::size_t>(axis));
     if (r->kind == reduction_kind::sum) return values[0][0] * count;
     bool keeps = r->kind == reduction_kind::max || r->kind == reduction_kind::min;
     return keeps && facts().at_least(count, 1) ? std::optional(values[0][0]) : std::nullopt;
@@ -362,7 +362,7 @@ value builder::broadcast_to(value x, const std::vector<dim>& dims) {
   if (x.type().dims == dims) return x;
   // Every dim is 1 or equal to the result's. The index along it is 0 or that of the result.
   for (std::size_t i = 0, rank = x.type().rank(); !stretched_.empty() && rank <= dims.size() && i < rank; ++i) {
-    const dim from = x.type().dims[i], to = dims[dims.size() - rank + i];
+    const dim from = x.type().dims.at(i), to = dims.at(dims.size() - rank + i);
     if (std::ranges::find(stretched_, std::pair(from, to)) == stretched_.end()) continue;
     value index = binary(scalar_function::min, iota_like(element_type::i64, {to}, 0), data_of(from - dim(1)));
     x = add(gather{static_cast<std::int64_t>(i)}, {x, index});
@@ -392,7 +392,7 @@ value builder::slice_axis(value x, std::int64_t axis, std::int64_t start, dim le
   if (axis < 0 || static_cast<std::size_t>(axis) >= dims.size())
     throw error(error_kind::invalid_model,
                 "a tensor of type " + x.type().str() + " has no axis " + std::to_string(axis));
-  if (start == 0 && dims[static_cast<std::size_t>(axis)] == length) return x;
+  if (start == 0 && dims.at(static_cast<std::size_t>(axis)) == length) return x;
   slice op{std::vector<std::int64_t>(dims.size(), 0), dims, std::vector<std::int64_t>(dims.size(), 1)};
   op.starts[static_cast<std::size_t>(axis)] = start;
   op.lengths[static_cast<std::size_t>(axis)] = length;
@@ -407,11 +407,11 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
     op.starts[at] = start.value();
     op.lengths[at] = length;
     op.steps[at] = step;
-    return start == dim(0) && length == dims[at] && step == 1 ? x : add(std::move(op), {x});
+    return start == dim(0) && length == dims.at(at) && step == 1 ? x : add(std::move(op), {x});
   }
   // A start relative to the end may be a static number; gather accepts negative indices for this.
-  dim from_end = start - dims[at];
-  value first = from_end.is_static() && !is_bounded(dims[at]) && from_end.value() < 0
+  dim from_end = start - dims.at(at);
+  value first = from_end.is_static() && !is_bounded(dims.at(at)) && from_end.value() < 0
                     ? scalar(element_type::i64, static_cast<double>(from_end.value()))
                     : dims_tensor({start}, 0);
   value index = binary(scalar_function::mul, iota_like(element_type::i64, {length}, 0), static_cast<double>(step));
@@ -421,7 +421,7 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
 value builder::pad_axis(value x, std::int64_t axis, const dim& before, const dim& after, pad_mode mode, double fill) {
   auto at = static_cast<std::size_t>(axis);
   std::size_t rank = x.type().rank();
-  dim size = x.type().dims[at], length = size + before + after;
+  dim size = x.type().dims.at(at), length = size + before + after;
   auto most = facts().upper(after);
   constexpr std::int64_t large = 1 << 16;
   if (!is_bounded(size) && before == dim(0) && (mode == pad_mode::constant_ || mode == pad_mode::edge) && most &&

@@ -33,7 +33,7 @@ bool holds_integers(element_type type) {
 value given_input(builder& b, const std::string& name, const shape& declared,
                   const std::vector<std::string>& elements) {
   auto dims = declared.dims;
-  if (dims.size() == 1 && !dims[0].is_static()) dims[0] = static_cast<std::int64_t>(elements.size());
+  if (dims.size() == 1 && !dims.at(0).is_static()) dims.at(0) = static_cast<std::int64_t>(elements.size());
   for (const dim& d : dims)
     if (!d.is_static()) misused(name, "the input is " + declared.str() + "; fix its dimensions with --dim");
   shape type{declared.type, dims};

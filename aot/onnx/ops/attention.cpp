@@ -61,9 +61,9 @@ std::vector<value> standard_attention(node& n) {
   attention_problem p{with_heads(n, 0, "q_num_heads"), with_heads(n, 1, "kv_num_heads"),
                       with_heads(n, 2, "kv_num_heads")};
   if (n.has(4) != n.has(5)) invalid("past_key and past_value come together");
-  const dim queries = p.query.type().dims[2], past = n.has(4) ? n.dims(4).at(2) : dim(0);
+  const dim queries = p.query.type().dims.at(2), past = n.has(4) ? n.dims(4).at(2) : dim(0);
   if (n.has(4)) p.key = b.add(concat{2}, {n.in(4), p.key}), p.values = b.add(concat{2}, {n.in(5), p.values});
-  const dim keys = p.key.type().dims[2], depth = p.query.type().dims[3];
+  const dim keys = p.key.type().dims.at(2), depth = p.query.type().dims.at(3);
   if (!depth.is_static() && !n.has_attribute("scale")) refuse("the depth of a head must be known");
   p.scale = n.has_attribute("scale") ? n.real("scale", 1) : 1 / std::sqrt(static_cast<double>(depth.value()));
   p.soft_cap = n.real("softcap", 0);

@@ -30,10 +30,10 @@ value masked(builder& b, value scores, value mask) {
 value weights_of(builder& b, const attention_problem& p, value scores) {
   if (!p.sink) return b.add(softmax{3, false}, {scores});
   const auto dims = scores.type().dims;
-  value lifted = p.sink.type().rank() == 0 ? p.sink : b.with_dims(p.sink, {1, dims[1], 1, 1});
-  value column = b.broadcast_to(b.to_type(lifted, scores.type().type), {dims[0], dims[1], dims[2], 1});
+  value lifted = p.sink.type().rank() == 0 ? p.sink : b.with_dims(p.sink, {1, dims.at(1), 1, 1});
+  value column = b.broadcast_to(b.to_type(lifted, scores.type().type), {dims.at(0), dims.at(1), dims.at(2), 1});
   value all = b.add(softmax{3, false}, {b.add(concat{3}, {column, scores})});
-  return b.slice_axis(all, 3, 1, dims[3]);
+  return b.slice_axis(all, 3, 1, dims.at(3));
 }
 
 // The scores at each score_stage. A stage that the problem does not have is equal to the stage before it.
@@ -43,7 +43,7 @@ std::array<value, 4> stages_of(builder& b, const attention_problem& p) {
     capped = b.binary(fn::mul, b.unary(fn::tanh, b.binary(fn::div, product, p.soft_cap)), p.soft_cap);
   value seen = capped;
   if (p.mask) seen = masked(b, seen, p.mask);
-  if (p.causal) seen = masked(b, seen, causal_mask(b, p.query.type().dims[2], p.key.type().dims[2]));
+  if (p.causal) seen = masked(b, seen, causal_mask(b, p.query.type().dims.at(2), p.key.type().dims.at(2)));
   return {product, capped, seen, weights_of(b, p, seen)};
 }
 
@@ -70,16 +70,16 @@ bool zeroes_unseen(const attention_problem& p) { return p.zero_unseen && p.mask 
 value split_heads(builder& b, value x, std::int64_t heads) {
   const auto dims = x.type().dims;
   if (dims.size() != 3) invalid("needs [batch, sequence, heads * depth], not " + x.type().str());
-  if (heads < 1 || !dims[2].is_static() || dims[2].value() % heads)
+  if (heads < 1 || !dims.at(2).is_static() || dims.at(2).value() % heads)
     invalid(std::to_string(heads) + " heads do not divide the last axis of " + x.type().str());
-  return b.with_dims(x, {dims[0], dims[1], heads, dims[2].value() / heads});
+  return b.with_dims(x, {dims.at(0), dims.at(1), heads, dims.at(2).value() / heads});
 }
 
 value heads_first(builder& b, value x) { return b.permuted(x, {0, 2, 1, 3}); }
 
 value join_heads(builder& b, value x) {
   const auto dims = x.type().dims;
-  return b.with_dims(x, {dims[0], dims[1], dims[2] * dims[3]});
+  return b.with_dims(x, {dims.at(0), dims.at(1), dims.at(2) * dims.at(3)});
 }
 
 value scores_of(builder& b, const attention_problem& p) {
@@ -101,7 +101,7 @@ value weighted_sums(builder& b, const attention_problem& p, value weights) {
   dim rows = q[1] * q[2] / k[1];
   value sums =
       b.add(dot{false, false, type}, {b.with_dims(b.to_type(weights, type), {q[0], k[1], rows, k[2]}), p.values});
-  return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims[3]});
+  return b.with_dims(sums, {q[0], q[1], q[2], p.values.type().dims.at(3)});
 }
 
 value attend(builder& b, const attention_problem& p) {
@@ -119,9 +119,9 @@ attention_with_scores attend_with_scores(builder& b, const attention_problem& p,
 
 value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   const auto dims = x.type().dims;
-  if (!dims[3].is_static() || !cos.type().dims.back().is_static())
+  if (!dims.at(3).is_static() || !cos.type().dims.back().is_static())
     refuse("the depth of a head and of the cosines must be known");
-  std::int64_t depth = dims[3].value(), half = cos.type().dims.back().value();
+  std::int64_t depth = dims.at(3).value(), half = cos.type().dims.back().value();
   if (cos.type().dims != sin.type().dims)
     invalid("the cosines " + cos.type().str() + " and the sines " + sin.type().str() + " differ");
   if (2 * half > depth) invalid(std::to_string(half) + " cosines for heads of depth " + std::to_string(depth));
@@ -132,7 +132,7 @@ value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   };
   value wide = b.to_type(x, compute_type(x.type().type)), c = along_heads(cos), s = along_heads(sin);
   value turned = b.slice_axis(wide, 3, 0, 2 * half), first, second;
-  std::vector<dim> pairs{dims[0], dims[1], dims[2], half, 2}, part{dims[0], dims[1], dims[2], half};
+  std::vector<dim> pairs{dims.at(0), dims.at(1), dims.at(2), half, 2}, part{dims.at(0), dims.at(1), dims.at(2), half};
   if (interleaved) {
     value paired = b.with_dims(turned, pairs);
     first = b.with_dims(b.slice_axis(paired, 4, 0, 1), part);
@@ -145,9 +145,9 @@ value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   value imaginary = b.binary(fn::add, b.binary(fn::mul, first, s), b.binary(fn::mul, second, c));
   value joined;
   if (interleaved) {
-    std::vector<dim> apart{dims[0], dims[1], dims[2], half, 1};
+    std::vector<dim> apart{dims.at(0), dims.at(1), dims.at(2), half, 1};
     joined = b.with_dims(b.add(concat{4}, {b.with_dims(real, apart), b.with_dims(imaginary, apart)}),
-                         {dims[0], dims[1], dims[2], 2 * half});
+                         {dims.at(0), dims.at(1), dims.at(2), 2 * half});
   } else {
     joined = b.add(concat{3}, {real, imaginary});
   }

@@ -67,8 +67,8 @@ std::vector<value> prelu(node& n) {
   value x = n.in(0), slope = n.in(1);
   auto dims = slope.type().dims;
   // Models from before broadcasting was defined have one slope per channel as [C].
-  if (x.type().rank() > 2 && dims.size() == 1 && dims[0] == x.type().dims[1] &&
-      (n.opset < 7 || !(dims[0] == x.type().dims.back())))
+  if (x.type().rank() > 2 && dims.size() == 1 && dims.at(0) == x.type().dims.at(1) &&
+      (n.opset < 7 || !(dims.at(0) == x.type().dims.back())))
     slope = n.b.along_axis(slope, 0, x.type().rank() - 1);
   return {n.b.add(elementwise{fn::prelu}, {x, n.b.broadcast_to(slope, x.type().dims)})};
 }

@@ -59,20 +59,20 @@ std::vector<value> non_zero(node& n) {
     auto hits = data ? non_zero_places(*data) : std::vector<std::int64_t>{};
     std::vector<std::int64_t> indices;
     for (std::size_t axis = 0; axis < dims.size(); ++axis)
-      for (auto i : hits) indices.push_back(i / strides[axis] % dims[axis]);
+      for (auto i : hits) indices.push_back(i / strides[axis] % dims.at(axis));
     return {b.constant(
         literal::of<std::int64_t>({element_type::i64, {rank, static_cast<std::int64_t>(hits.size())}}, indices))};
   }
   if (rank == 0) refuse("an input of rank 0 whose value is not known at import");
   auto [places, count] = find_non_zero(n, x);
-  const dim most = places.type().dims[0];
+  const dim most = places.type().dims.at(0);
   std::vector<value> rows;
   // Places count elements of the largest shape.
   const auto dims = capacity_of(n.owner.state(), n.type(0)).dims;
   dim stride = 1;
-  for (std::size_t axis = dims.size(); axis-- > 0; stride = stride * dims[axis]) {
+  for (std::size_t axis = dims.size(); axis-- > 0; stride = stride * dims.at(axis)) {
     value index = stride == dim(1) ? places : b.binary(fn::div, places, b.data_of(stride));
-    if (axis > 0) index = b.binary(fn::mod, index, b.data_of(dims[axis]));
+    if (axis > 0) index = b.binary(fn::mod, index, b.data_of(dims.at(axis)));
     rows.insert(rows.begin(), b.with_dims(index, {1, most}));
   }
   return {shortened(n, rows.size() == 1 ? rows[0] : b.add(concat{0}, rows), 1, count)};
@@ -86,7 +86,7 @@ std::vector<value> compress(node& n) {
   if (n.has_attribute("axis")) axis = n.axis("axis", 0, x.type().rank());
   else x = b.with_dims(x, {x.type().elements()});
   value condition = b.with_dims(n.in(1), {n.type(1).elements()});
-  const dim length = x.type().dims[static_cast<std::size_t>(axis)], given = n.type(1).elements();
+  const dim length = x.type().dims.at(static_cast<std::size_t>(axis)), given = n.type(1).elements();
   if (!b.facts().at_least(length, given)) condition = b.slice_axis(condition, 0, 0, b.facts().min(length, given));
   if (auto known = b.constant_of(condition)) return {b.add(gather{axis}, {x, b.integers(non_zero_places(*known))})};
   auto [places, count] = find_non_zero(n, condition);
@@ -118,7 +118,7 @@ value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
   std::vector<std::int64_t> order{axis};
   for (std::int64_t k = 0; k < static_cast<std::int64_t>(x.type().rank()); ++k)
     if (k != axis) order.push_back(k);
-  const dim length = x.type().dims[static_cast<std::size_t>(axis)];
+  const dim length = x.type().dims.at(static_cast<std::size_t>(axis));
   const dim width = x.type().elements() / length;
   value rows = b.with_dims(b.permuted(x, order), {length, width});
   value left = b.with_dims(rows, {length, 1, width}), right = b.with_dims(rows, {1, length, width});
@@ -142,7 +142,7 @@ struct distinct_values {
 // subtracted from the count of that value.
 distinct_values distinct(node& n, value vector) {
   builder& b = n.b;
-  const dim length = vector.type().dims[0];
+  const dim length = vector.type().dims.at(0);
   value all = vector;
   if (is_bounded(length)) {
     all = with_room(n, vector, 0, capacity_of(n.owner.state(), length));
@@ -200,8 +200,8 @@ std::vector<value> unique(node& n) {
 std::vector<value> non_max_suppression(node& n) {
   value boxes = n.in(0), scores = n.in(1);
   if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");
-  if (!(n.type(0).dims[2] == dim(4)) || !(n.type(0).dims[0] == n.type(1).dims[0]) ||
-      !(n.type(0).dims[1] == n.type(1).dims[2]))
+  if (!(n.type(0).dims.at(2) == dim(4)) || !(n.type(0).dims.at(0) == n.type(1).dims.at(0)) ||
+      !(n.type(0).dims.at(1) == n.type(1).dims.at(2)))
     invalid("boxes are " + n.type(0).str() + ", scores " + n.type(1).str() +
             ": they must be [images, boxes, 4] and [images, classes, boxes]");
   auto number = [&](std::size_t i, std::string_view what, double otherwise) {
@@ -209,7 +209,7 @@ std::vector<value> non_max_suppression(node& n) {
   };
   std::int64_t most = n.has(2) ? n.constant(2, "max_output_boxes_per_class").at_int(0) : 0;
   if (most < 0) invalid("max_output_boxes_per_class is negative");
-  if (auto boxes_at_most = n.b.facts().upper(n.type(0).dims[1])) most = std::min(most, *boxes_at_most);
+  if (auto boxes_at_most = n.b.facts().upper(n.type(0).dims.at(1))) most = std::min(most, *boxes_at_most);
   const double overlap = number(3, "iou_threshold", 0);
   if (!(overlap >= 0 && overlap <= 1)) invalid("iou_threshold is not in [0, 1]");
   // Boxes that cannot be chosen have a score below every limit.

@@ -39,7 +39,7 @@ std::vector<value> attend_to_product(node& n, value product, const std::vector<s
     p.key = with_past(0, p.key);
     p.values = with_past(1, p.values);
   }
-  p.scale = attention_scale(n, p.query.type().dims[3]);
+  p.scale = attention_scale(n, p.query.type().dims.at(3));
   add_masks(n, p, at.mask, at.bias, causal && !shared, n.real("mask_filter_value", -10000));
   if (shared) see_only_written(b, p, length, causal);
   std::vector<value> results{join_heads(b, heads_first(b, attend(b, p)))};
@@ -100,7 +100,7 @@ attention_problem projections(node& n, std::int64_t heads, std::size_t bias = 3)
   // Adds the next columns of the bias [Q + K + V] as [1, N, 1, H].
   auto biased = [&](value v) {
     if (!n.has(bias)) return v;
-    const dim depth = v.type().dims[3];
+    const dim depth = v.type().dims.at(3);
     if (!depth.is_static()) refuse("the depth of a head must be known");
     value part = b.slice_axis(n.in(bias), 0, start, heads * depth.value());
     start += heads * depth.value();
@@ -157,7 +157,7 @@ std::vector<value> attend_to_past(node& n, attention_problem p, const optional_i
     p.key = with_past(at.past_key, p.key);
     p.values = with_past(at.past_value, p.values);
   }
-  p.scale = attention_scale(n, p.query.type().dims[3]);
+  p.scale = attention_scale(n, p.query.type().dims.at(3));
   add_masks(n, p, at.mask, at.bias, causal && !shared, n.real("mask_filter_value", -10000));
   if (shared) see_only_written(b, p, length, causal);
   value sums, scores;

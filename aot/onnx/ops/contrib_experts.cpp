@@ -108,8 +108,8 @@ value mixing_weights(node& n, value scores, value routing) {
   std::int64_t k = n.integer("k", 1);
   value chances = b.add(softmax{1, false}, {b.to_type(scores, element_type::f32)});
   value best = b.add(top_k{k, 1, true}, {chances});
-  value picked = b.with_dims(builder::output(best, 1), {dims[0], k, 1});
-  value chosen = b.binary(fn::equal, picked, b.iota_like(element_type::i64, {1, 1, dims[1]}, 2));
+  value picked = b.with_dims(builder::output(best, 1), {dims.at(0), k, 1});
+  value chosen = b.binary(fn::equal, picked, b.iota_like(element_type::i64, {1, 1, dims.at(1)}, 2));
   value kept = b.reduced(reduction_kind::max, chosen, {1}, false);
   value weights =
       b.where(kept, routing ? b.to_type(routing, element_type::f32) : chances, b.scalar(element_type::f32, 0));
@@ -140,7 +140,8 @@ selection best_experts(node& n, value scores, value routing) {
 value few_tokens(node& n, value x, value scores, const expert_layers& experts, value routing) {
   builder& b = n.b;
   const selection best = best_experts(n, scores, routing);
-  const dim tokens = x.type().dims[0], width = x.type().dims[1], k = best.experts.type().dims[1], pairs = tokens * k;
+  const dim tokens = x.type().dims.at(0), width = x.type().dims.at(1), k = best.experts.type().dims.at(1),
+            pairs = tokens * k;
   value which = b.with_dims(best.experts, {pairs});
   auto chosen = [&](const expert_layer& layer) {
     auto rows = [&](value all) { return all ? b.add(gather{0}, {all, which}) : value{}; };
@@ -172,9 +173,9 @@ value mixture(node& n, const expert_layers& experts, value routing) {
   const auto dims = x.type().dims;
   if ((dims.size() != 2 && dims.size() != 3) || scores.type().rank() != 2)
     invalid("needs tokens of rank 2 or 3 and scores of rank 2, not " + x.type().str() + " and " + scores.type().str());
-  dim tokens = dims.size() == 2 ? dims[0] : dims[0] * dims[1];
-  const dim count = scores.type().dims[1];
-  b.need_equal(tokens, scores.type().dims[0], "the router has one row for each token");
+  dim tokens = dims.size() == 2 ? dims.at(0) : dims.at(0) * dims.at(1);
+  const dim count = scores.type().dims.at(1);
+  b.need_equal(tokens, scores.type().dims.at(0), "the router has one row for each token");
   if (selects_few(n, tokens, count, experts.first.weights)) {
     value sum = few_tokens(n, b.with_dims(x, {tokens, dims.back()}), scores, experts, routing);
     return b.with_dims(b.to_type(sum, x.type().type), dims);

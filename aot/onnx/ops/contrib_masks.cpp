@@ -21,20 +21,20 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
   auto added = [&](value kept) {
     return b.where(kept, b.scalar(element_type::f32, 0), b.scalar(element_type::f32, fill));
   };
-  if (dims.size() == 2 && dims[1] == keys)
-    return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, 1, keys}), 0.0));
-  if (dims.size() == 3 && dims[1] == queries && dims[2] == keys)
-    return added(b.binary(fn::greater, b.with_dims(mask, {dims[0], 1, queries, keys}), 0.0));
+  if (dims.size() == 2 && dims.at(1) == keys)
+    return added(b.binary(fn::greater, b.with_dims(mask, {dims.at(0), 1, 1, keys}), 0.0));
+  if (dims.size() == 3 && dims.at(1) == queries && dims.at(2) == keys)
+    return added(b.binary(fn::greater, b.with_dims(mask, {dims.at(0), 1, queries, keys}), 0.0));
   // Lengths of packed sequences: the key lengths, then cumulative sums, which only a kernel for packed tokens needs.
-  bool packed = dims.size() == 1 && dims[0] == batch * dim(3) + dim(2);
-  if (dims.size() == 1 && (packed || dims[0] == batch || dims[0] == batch * dim(2))) {
+  bool packed = dims.size() == 1 && dims.at(0) == batch * dim(3) + dim(2);
+  if (dims.size() == 1 && (packed || dims.at(0) == batch || dims.at(0) == batch * dim(2))) {
     value key = b.iota_like(mask.type().type, {keys}, 0);
-    bool starts = dims[0] == batch * dim(2);
+    bool starts = dims.at(0) == batch * dim(2);
     if (starts && !batch.is_static())
       refuse("a mask of starts and ends needs a number for dimension '" + batch.str() +
              "'; give it a value with --dim");
     auto bounds = [&](std::int64_t part) {
-      value own = dims[0] == batch ? mask : b.slice_axis(mask, 0, part ? part * batch.value() : 0, batch);
+      value own = dims.at(0) == batch ? mask : b.slice_axis(mask, 0, part ? part * batch.value() : 0, batch);
       return b.with_dims(own, {batch, 1, 1, 1});
     };
     value kept = b.binary(fn::less, key, bounds(0));
@@ -56,7 +56,7 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
 void add_masks(node& n, attention_problem& p, std::size_t padding, std::size_t bias, bool causal, double fill) {
   builder& b = n.b;
   const auto q = p.query.type().dims;
-  const dim keys = p.key.type().dims[2];
+  const dim keys = p.key.type().dims.at(2);
   if (n.has(padding)) p.mask = padding_scores(n, n.in(padding), q[0], q[2], keys, fill);
   if (causal && p.mask) {
     value key = b.iota_like(element_type::i64, {q[2], keys}, 1),
@@ -89,19 +89,19 @@ value written_into(builder& b, value buffer, value fresh, value start) {
   const auto dims = buffer.type().dims;
   if (dims.size() != 4 || fresh.type().rank() != 4)
     invalid("keys and values have rank 4, not " + buffer.type().str() + " and " + fresh.type().str());
-  const dim rows = fresh.type().dims[2];
-  if (!dims[2].is_static())
-    refuse("the size of a shared buffer of keys must be known; fix '" + dims[2].str() + "' with --dim");
-  value place = b.binary(fn::sub, b.iota_like(element_type::i64, {dims[2]}, 0), start);
+  const dim rows = fresh.type().dims.at(2);
+  if (!dims.at(2).is_static())
+    refuse("the size of a shared buffer of keys must be known; fix '" + dims.at(2).str() + "' with --dim");
+  value place = b.binary(fn::sub, b.iota_like(element_type::i64, {dims.at(2)}, 0), start);
   value written = b.binary(fn::logical_and, b.binary(fn::greater_equal, place, 0.0),
                            b.binary(fn::less, place, b.dims_tensor({rows}, 0)));
   value index = b.where(written, place, b.scalar(element_type::i64, 0));
   value spread = b.add(gather{2}, {fresh, index});
-  return b.where(b.with_dims(written, {1, 1, dims[2], 1}), spread, buffer);
+  return b.where(b.with_dims(written, {1, 1, dims.at(2), 1}), spread, buffer);
 }
 
 void see_only_written(builder& b, attention_problem& p, value start, bool causal) {
-  const dim queries = p.query.type().dims[2], keys = p.key.type().dims[2];
+  const dim queries = p.query.type().dims.at(2), keys = p.key.type().dims.at(2);
   value key = b.iota_like(element_type::i64, {queries, keys}, 1),
         place = b.binary(fn::add, b.iota_like(element_type::i64, {queries, keys}, 0), start),
         end = b.binary(fn::add, start, b.dims_tensor({queries}, 0));

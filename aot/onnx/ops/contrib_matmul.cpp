@@ -63,7 +63,7 @@ value times_transposed(node& n, value weights, dim depth, value bias) {
   if (dims.empty() || dims.back() != depth)
     invalid("A is " + n.type(0).str() + ", the weights are " + w[0].str() + " x " + depth.str());
   dim rows = 1;
-  for (std::size_t i = 0; i + 1 < dims.size(); ++i) rows = rows * dims[i];
+  for (std::size_t i = 0; i + 1 < dims.size(); ++i) rows = rows * dims.at(i);
   value left = b.with_dims(n.in(0), {rows, depth});
   if (!(w[1] == depth)) left = b.pad_axis(left, 1, 0, w[1] - depth, pad_mode::constant_, 0);
   value product = b.add(dot{false, true, n.type(0).type}, {left, weights});

@@ -118,12 +118,12 @@ value normalized_groups(node& n, value x, value scale, value bias) {
   bool last = n.integer("channels_last", 1) != 0;
   std::size_t channel = last ? dims.size() - 1 : 1;
   std::int64_t groups = n.integer("groups", 0), activation = n.integer("activation", 0);
-  if (dims.size() < 3 || groups < 1 || !dims[channel].is_static() || dims[channel].value() % groups != 0)
+  if (dims.size() < 3 || groups < 1 || !dims.at(channel).is_static() || dims.at(channel).value() % groups != 0)
     invalid("groups " + std::to_string(groups) + " does not divide the channels of " + x.type().str());
   if (activation != 0 && activation != 1)
     invalid("activation is " + std::to_string(activation) + ", not 0 or 1 (SiLU)");
   auto grouped = dims;
-  grouped[channel] = dims[channel].value() / groups;
+  grouped[channel] = dims.at(channel).value() / groups;
   grouped.insert(grouped.begin() + static_cast<std::ptrdiff_t>(channel), groups);
   std::vector<std::int64_t> axes;
   for (std::size_t i = 1; i < grouped.size(); ++i)
@@ -152,8 +152,8 @@ std::vector<value> skip_group_norm(node& n) {
   value skip = b.to_type(n.in(3), wide);
   if (skip.type().rank() == 2) {
     std::vector<dim> lifted(dims.size(), 1);
-    lifted[0] = skip.type().dims[0];
-    lifted[last ? dims.size() - 1 : 1] = skip.type().dims[1];
+    lifted[0] = skip.type().dims.at(0);
+    lifted[last ? dims.size() - 1 : 1] = skip.type().dims.at(1);
     skip = b.with_dims(skip, lifted);
   }
   value sum = b.binary(fn::add, b.to_type(n.in(0), wide), skip);

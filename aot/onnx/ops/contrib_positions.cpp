@@ -60,13 +60,14 @@ std::vector<value> gated_relative_position_bias(node& n) {
   if (n.has(6)) refuse("token_offset (removed padding) is not supported; export the model without it");
   std::int64_t heads = n.integer("num_heads", 0);
   const auto dims = n.dims(0), weights = n.dims(3);
-  if (dims.size() != 3 || heads < 1 || !dims[2].is_static() || dims[2].value() % heads || weights.size() != 2 ||
+  if (dims.size() != 3 || heads < 1 || !dims.at(2).is_static() || dims.at(2).value() % heads || weights.size() != 2 ||
       !weights[1].is_static() || weights[1].value() % 2)
     invalid("the query " + n.type(0).str() + " and the weights " + n.type(3).str() + " do not fit");
   element_type type = n.type(0).type;
-  value query = b.with_dims(b.binary(fn::add, n.in(0), n.in(1)), {dims[0], dims[1], heads, dims[2].value() / heads});
+  value query =
+      b.with_dims(b.binary(fn::add, n.in(0), n.in(1)), {dims.at(0), dims.at(1), heads, dims.at(2).value() / heads});
   value gates = b.binary(fn::add, matmul(b, b.permuted(query, {0, 2, 1, 3}), n.in(3), type), n.in(4));
-  gates = b.with_dims(gates, {dims[0], heads, dims[1], 2, weights[1].value() / 2});
+  gates = b.with_dims(gates, {dims.at(0), heads, dims.at(1), 2, weights[1].value() / 2});
   gates = b.unary(fn::sigmoid, b.reduced(reduction_kind::sum, gates, {4}, false));
   value update = b.slice_axis(gates, 3, 0, 1), reset = b.slice_axis(gates, 3, 1, 1);
   value factor = b.binary(fn::sub, b.binary(fn::mul, reset, n.in(5)), 1.0);
@@ -82,7 +83,7 @@ std::vector<value> bias_softmax(node& n) {
   if (dims != n.dims(0)) invalid("the bias " + n.type(1).str() + " is larger than the scores " + n.type(0).str());
   auto axis = static_cast<std::size_t>(n.axis("axis", 1, dims.size()));
   dim rows = 1, columns = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * dims[i];
+  for (std::size_t i = 0; i < dims.size(); ++i) (i < axis ? rows : columns) = (i < axis ? rows : columns) * dims.at(i);
   return {b.with_dims(b.add(softmax{1, false}, {b.with_dims(sum, {rows, columns})}), dims)};
 }
 

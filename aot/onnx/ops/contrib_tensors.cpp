@@ -48,8 +48,8 @@ std::vector<value> gather_block_quantized(node& n) {
   const auto dims = table.elements.type().dims;
   if (!table.elements.type().is_static()) refuse("the table must have static dims");
   auto along = n.axis("gather_axis", 0, dims.size()), axis = n.axis("quantize_axis", 1, dims.size());
-  std::int64_t block = n.integer("block_size", 128), length = dims[static_cast<std::size_t>(axis)].value(),
-               rows = dims[static_cast<std::size_t>(along)].value();
+  std::int64_t block = n.integer("block_size", 128), length = dims.at(static_cast<std::size_t>(axis)).value(),
+               rows = dims.at(static_cast<std::size_t>(along)).value();
   if (block < 1 || table.scales.type().rank() != dims.size())
     invalid("blocks of " + std::to_string(block) + " with scales " + n.type(2).str());
   value index = b.to_type(n.in(1), element_type::i64);
@@ -71,7 +71,7 @@ std::vector<value> gather_block_quantized(node& n) {
   result = b.binary(fn::mul, result, spread(table.scales));
   std::vector<dim> lifted(result.type().rank(), 1);
   for (std::size_t i = 0; i < index.type().rank(); ++i)
-    lifted[static_cast<std::size_t>(along) + i] = index.type().dims[i];
+    lifted[static_cast<std::size_t>(along) + i] = index.type().dims.at(i);
   result = b.where(b.with_dims(inside, lifted), result, b.scalar(element_type::f32, 0));
   return {b.to_type(result, n.type(2).type)};
 }
@@ -96,7 +96,8 @@ std::vector<value> crop_and_resize(node& n) {
     invalid("images " + n.type(0).str() + ", boxes " + n.type(1).str() + " and crop_size do not fit");
   std::string mode = n.text("mode", "bilinear");
   if (mode != "bilinear" && mode != "nearest") invalid("mode '" + mode + "' is unknown");
-  std::int64_t height = static_dim(dims[2], "crops of an image"), width = static_dim(dims[3], "crops of an image");
+  std::int64_t height = static_dim(dims.at(2), "crops of an image"),
+               width = static_dim(dims.at(3), "crops of an image");
   const dim boxes = n.dims(1)[0];
   element_type type = n.type(0).type;
   value corners = b.to_type(n.in(1), element_type::f32);
@@ -108,7 +109,7 @@ std::vector<value> crop_and_resize(node& n) {
                     b.binary(fn::less_equal, at, static_cast<double>(extent - 1)));
   };
   value inside = b.binary(fn::logical_and, within(y, height), within(x, width));
-  value pixels = b.with_dims(b.permuted(n.in(0), {0, 2, 3, 1}), {dims[0] * dims[2] * dims[3], dims[1]});
+  value pixels = b.with_dims(b.permuted(n.in(0), {0, 2, 3, 1}), {dims.at(0) * dims.at(2) * dims.at(3), dims.at(1)});
   value image = b.with_dims(b.to_type(n.in(2), element_type::i64), {boxes, 1, 1});
   auto at = [&](value row, value column) {
     auto clamped = [&](value v, std::int64_t extent) {
@@ -145,7 +146,7 @@ std::vector<value> crop_and_resize(node& n) {
 // that of the identity.
 value eliminated_step(builder& b, value rows, value step) {
   const auto dims = rows.type().dims;
-  const dim batch = dims[0], size = dims[1];
+  const dim batch = dims.at(0), size = dims.at(1);
   // Swap row `step` with the row at or below it whose element in column `step` has the largest magnitude.
   value row = b.iota_like(element_type::i64, {1, size}, 1);
   value column = b.with_dims(b.add(gather{2}, {rows, step}), {batch, size});
@@ -155,7 +156,7 @@ value eliminated_step(builder& b, value rows, value step) {
   value from = b.where(b.binary(fn::equal, row, step), pivot, b.where(b.binary(fn::equal, row, pivot), step, row));
   value swapped = b.add(gather_elements{1}, {rows, b.broadcast_to(b.with_dims(from, {batch, size, 1}), dims)});
   // Divide the pivot row by its pivot, and subtract multiples of it from all other rows.
-  value own = b.with_dims(b.add(gather{1}, {swapped, step}), {batch, 1, dims[2]});
+  value own = b.with_dims(b.add(gather{1}, {swapped, step}), {batch, 1, dims.at(2)});
   value factors = b.with_dims(b.add(gather{2}, {swapped, step}), {batch, size, 1});
   value unit = b.binary(fn::div, own, b.with_dims(b.add(gather{2}, {own, step}), {batch, 1, 1}));
   value rest = b.binary(fn::sub, swapped, b.binary(fn::mul, factors, unit));
@@ -166,9 +167,9 @@ value eliminated_step(builder& b, value rows, value step) {
 // Solves A X = B for A [batch, size, size] and B [batch, size, columns] with a loop over the columns of [A | B].
 value solved(node& n, value a, value right) {
   builder& b = n.b;
-  const dim size = a.type().dims[1];
+  const dim size = a.type().dims.at(1);
   if (!size.is_static()) refuse("the size of the matrices must be known; fix '" + size.str() + "' with --dim");
-  b.need_equal(a.type().dims[2], size, "only square matrices have an inverse");
+  b.need_equal(a.type().dims.at(2), size, "only square matrices have an inverse");
   value start = b.add(concat{2}, {a, right});
   auto& state = n.owner.state();
   module& body = state.result.add_module("elimination_" + std::to_string(state.bodies++));
@@ -179,7 +180,7 @@ value solved(node& n, value a, value right) {
   body.set_outputs({go_on, eliminated_step(inner, rows, step)}, {"0", "1"});
   value trips = b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {size.value()}));
   value done = b.add(loop{1, -1}, {trips, b.scalar(element_type::boolean, 1), start}, {&body});
-  return b.slice_axis(done, 2, size.value(), right.type().dims[2]);
+  return b.slice_axis(done, 2, size.value(), right.type().dims.at(2));
 }
 
 // Returns an input of matrices as [batch, rows, columns] in the compute type.
@@ -187,8 +188,9 @@ value batched_matrices(node& n, std::size_t i) {
   const auto dims = n.dims(i);
   if (dims.size() < 2) invalid("needs matrices, not " + n.type(i).str());
   dim batch = 1;
-  for (std::size_t k = 0; k + 2 < dims.size(); ++k) batch = batch * dims[k];
-  return n.b.with_dims(n.b.to_type(n.in(i), compute_type(n.type(i).type)), {batch, dims[dims.size() - 2], dims.back()});
+  for (std::size_t k = 0; k + 2 < dims.size(); ++k) batch = batch * dims.at(k);
+  return n.b.with_dims(n.b.to_type(n.in(i), compute_type(n.type(i).type)),
+                       {batch, dims.at(dims.size() - 2), dims.back()});
 }
 
 std::vector<value> inverse(node& n) {

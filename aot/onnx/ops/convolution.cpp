@@ -57,7 +57,7 @@ std::vector<value> conv_transpose(node& n) {
   if (wanted && wanted->size() != axes) invalid("output_shape needs " + std::to_string(axes) + " entries");
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   for (std::size_t a = 0; (wanted || same) && a < axes; ++a) {
-    std::int64_t in = static_dim(dims[a + 2], "auto_pad and output_shape");
+    std::int64_t in = static_dim(dims.at(a + 2), "auto_pad and output_shape");
     std::int64_t out = wanted ? (*wanted)[a] : in * op.strides[a];
     std::int64_t total = op.strides[a] * (in - 1) + op.output_padding[a] + (window[a] - 1) * op.dilations[a] + 1 - out;
     // Nothing to crop: the difference is padding of the output.

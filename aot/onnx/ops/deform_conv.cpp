@@ -56,8 +56,9 @@ value sampled(builder& b, value table, const std::array<value, 2>& at, const siz
       weight = weight ? b.binary(fn::mul, weight, share) : share;
       index = index ? b.binary(fn::add, b.binary(fn::mul, index, size), whole) : whole;
     }
-    value pixels = b.add(gather_nd{1}, {table, b.with_dims(index, {dims[0], dims[1], 1})});
-    value part = b.binary(fn::mul, b.to_type(pixels, element_type::f32), b.with_dims(weight, {dims[0], dims[1], 1}));
+    value pixels = b.add(gather_nd{1}, {table, b.with_dims(index, {dims.at(0), dims.at(1), 1})});
+    value part =
+        b.binary(fn::mul, b.to_type(pixels, element_type::f32), b.with_dims(weight, {dims.at(0), dims.at(1), 1}));
     sum = sum ? b.binary(fn::add, sum, part) : part;
   }
   return sum;

@@ -11,14 +11,14 @@ constexpr std::int64_t most_columns = 64;
 // Returns the first column of matrices [batch, rows, columns] as [batch, rows].
 value first_column(builder& b, value matrices) {
   const auto& dims = matrices.type().dims;
-  return b.with_dims(b.slice_axis(matrices, 2, 0, 1), {dims[0], dims[1]});
+  return b.with_dims(b.slice_axis(matrices, 2, 0, 1), {dims.at(0), dims.at(1)});
 }
 
 std::vector<value> determinant(node& n) {
   builder& b = n.b;
   const element_type type = n.type(0).type, wide = compute_type(type);
   const auto dims = n.dims(0);
-  if (dims.size() < 2 || !(dims[dims.size() - 1] == dims[dims.size() - 2]))
+  if (dims.size() < 2 || !(dims.at(dims.size() - 1) == dims.at(dims.size() - 2)))
     invalid("needs square matrices, not " + n.type(0).str());
   const std::int64_t size = static_dim(dims.back(), "the size of a matrix");
   if (size > most_columns)

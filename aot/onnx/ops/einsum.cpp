@@ -36,8 +36,8 @@ labelled without_repeats(builder& b, labelled t) {
   for (std::size_t i = 0; i < t.labels.size(); ++i) {
     auto again = t.labels.find(t.labels[i], i + 1);
     if (again == std::string::npos) continue;
-    dim n = t.v.type().dims[i];
-    if (!(n == t.v.type().dims[again]) || !n.is_static())
+    dim n = t.v.type().dims.at(i);
+    if (!(n == t.v.type().dims.at(again)) || !n.is_static())
       invalid("the diagonal '" + t.labels + "' of " + t.v.type().str() + " is not square");
     std::vector<std::int64_t> order;
     std::vector<dim> dims;
@@ -45,7 +45,7 @@ labelled without_repeats(builder& b, labelled t) {
     for (std::size_t k = 0; k < t.labels.size(); ++k)
       if (k != i && k != again) {
         order.push_back(static_cast<std::int64_t>(k));
-        dims.push_back(t.v.type().dims[k]);
+        dims.push_back(t.v.type().dims.at(k));
         rest += t.labels[k];
       }
     order.push_back(static_cast<std::int64_t>(i));

@@ -29,7 +29,7 @@ std::vector<value> flex_attention(node& n) {
   builder& b = n.b;
   attention_problem p{n.in(0), n.in(1), n.in(2)};
   check_ranks(p);
-  const dim depth = p.query.type().dims[3];
+  const dim depth = p.query.type().dims.at(3);
   if (!depth.is_static() && !n.has_attribute("scale")) refuse("the depth of a head must be known");
   p.scale = n.has_attribute("scale") ? n.real("scale", 1) : 1 / std::sqrt(static_cast<double>(depth.value()));
   if (!n.has_attribute("score_mod") && !n.has_attribute("prob_mod")) return {attend(b, p)};

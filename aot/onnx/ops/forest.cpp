@@ -87,8 +87,8 @@ std::int64_t depth_of(const forest& f, std::size_t least) {
 
 void check_features(const forest& f, const shape& x) {
   for (std::int64_t feature : f.features)
-    if (feature < 0 || feature >= x.dims[1].value())
-      invalid("a node reads feature " + std::to_string(feature) + " of " + x.dims[1].str());
+    if (feature < 0 || feature >= x.dims.at(1).value())
+      invalid("a node reads feature " + std::to_string(feature) + " of " + x.dims.at(1).str());
 }
 
 element_type type_for(const shape& x, const std::optional<literal>& thresholds) {
@@ -228,7 +228,7 @@ value is_member(builder& b, const forest& f, value feature, value at) {
 
 value leaves_of(builder& b, const forest& f, value x) {
   x = b.to_type(x, f.type);
-  value at = b.broadcast_to(b.integers(f.roots), {x.type().dims[0], static_cast<std::int64_t>(f.roots.size())});
+  value at = b.broadcast_to(b.integers(f.roots), {x.type().dims.at(0), static_cast<std::int64_t>(f.roots.size())});
   std::vector<std::int64_t> numbers;
   std::set<branch> used;
   for (branch kind : f.kinds) {

@@ -78,18 +78,18 @@ std::vector<value> grid_sample(node& n) {
   padding pad_with = pads == "zeros" ? padding::zeros : pads == "border" ? padding::border : padding::reflection;
   bool corners = n.integer("align_corners", 0) != 0;
   const auto dims = x.type().dims;
-  const dim batch = dims[0], channels = dims[1];
+  const dim batch = dims.at(0), channels = dims.at(1);
   dim points = 1, pixels = 1;
   std::vector<std::int64_t> channels_last{0};
   for (std::size_t k = 0; k < axes_count; ++k) {
-    points = points * grid.type().dims[k + 1];
-    pixels = pixels * dims[k + 2];
+    points = points * grid.type().dims.at(k + 1);
+    pixels = pixels * dims.at(k + 2);
     channels_last.push_back(static_cast<std::int64_t>(k) + 2);
   }
   channels_last.push_back(1);
   const std::string misfit = "the grid " + grid.type().str() + " does not fit " + x.type().str();
   b.need_equal(grid.type().dims.back(), static_cast<std::int64_t>(axes_count), misfit);
-  b.need_equal(grid.type().dims[0], batch, misfit);
+  b.need_equal(grid.type().dims.at(0), batch, misfit);
   value table = b.with_dims(b.permuted(x, channels_last), {batch, pixels, channels});
   grid = b.to_type(b.with_dims(grid, {batch, points, static_cast<std::int64_t>(axes_count)}), element_type::f32);
   // One entry per spatial axis of the image. The grid stores coordinates in reverse order (x first).
@@ -97,8 +97,8 @@ std::vector<value> grid_sample(node& n) {
   std::vector<value> cells;  // the integer coordinate of the first neighbour
   std::vector<std::vector<value>> weights;
   for (std::size_t k = 0; k < axes_count; ++k) {
-    if (b.facts().at_least(0, dims[2 + k])) invalid("the image " + x.type().str() + " is empty");
-    axes.push_back(axis_of(b, dims[2 + k], corners));
+    if (b.facts().at_least(0, dims.at(2 + k))) invalid("the image " + x.type().str() + " is empty");
+    axes.push_back(axis_of(b, dims.at(2 + k), corners));
     value g = b.with_dims(b.slice_axis(grid, 2, static_cast<std::int64_t>(axes_count - 1 - k), 1), {batch, points});
     value at = corners
                    ? b.binary(fn::mul, b.binary(fn::add, g, 1.0), b.binary(fn::mul, axes[k].last, 0.5))
@@ -130,7 +130,7 @@ std::vector<value> grid_sample(node& n) {
       if (pad_with == padding::reflection) inside = clamped(b, reflected(b, at, axes[k]), zero, axes[k].last);
       value whole = b.to_type(inside, element_type::i64);
       weight = weight ? b.binary(fn::mul, weight, share) : share;
-      value pitch = b.data_of(dims[2 + k]);
+      value pitch = b.data_of(dims.at(2 + k));
       index = index ? b.binary(fn::add, b.binary(fn::mul, index, pitch), whole) : whole;
     }
     value taken = b.add(gather_nd{1}, {table, b.with_dims(index, {batch, points, 1})});

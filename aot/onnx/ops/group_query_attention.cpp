@@ -38,10 +38,10 @@ value appended(node& n, value past, value fresh, const places& at) {
   const auto p = past.type().dims;
   value both = b.add(concat{2}, {past, fresh});
   auto dims = both.type().dims;
-  const dim batch = dims[0], last = dims[2] - dim(1);
+  const dim batch = dims.at(0), last = dims.at(2) - dim(1);
   auto total = n.has(6) ? b.known(n.in(6)) : std::nullopt;
-  if (total && total->size() == 1 && b.facts().at_least(p[2], total->front())) dims[2] = p[2];
-  const dim keys = dims[2];
+  if (total && total->size() == 1 && b.facts().at_least(p[2], total->front())) dims.at(2) = p[2];
+  const dim keys = dims.at(2);
   value key = b.iota_like(element_type::i64, {1, keys}, 1);
   // Number of rows of the past that are not valid.
   value gap = b.binary(fn::sub, b.dims_tensor({p[2]}, 0), at.past);
@@ -70,7 +70,7 @@ value resident(builder& b, value total, const dim& room, std::int64_t window) {
 }
 
 sliding_cache slide(builder& b, value past, value fresh, const places& at, std::int64_t window) {
-  const dim room = past.type().dims[2], queries = fresh.type().dims[2];
+  const dim room = past.type().dims.at(2), queries = fresh.type().dims.at(2);
   const value before = resident(b, at.past, room, window);
   const value row = b.iota_like(element_type::i64, {1, room}, 1),
               next = b.iota_like(element_type::i64, {1, queries}, 1);
@@ -93,7 +93,7 @@ sliding_cache slide(builder& b, value past, value fresh, const places& at, std::
 
 value rows_of(builder& b, const sliding_cache& cache, value past) {
   const auto dims = past.type().dims;
-  value index = b.with_dims(cache.kept_rows, {dims[0], 1, dims[2], 1});
+  value index = b.with_dims(cache.kept_rows, {dims.at(0), 1, dims.at(2), 1});
   return b.add(gather_elements{2}, {cache.both, b.broadcast_to(index, dims)});
 }
 
@@ -121,9 +121,9 @@ value group_rotated(node& n, value x, const places& at) {
     const auto dims = positions.type().dims;
     if (n.has(6) && dims.size() == 2) {
       value start = b.with_dims(b.slice_axis(b.slice_axis(positions, 0, 0, 1), 1, 0, 1), {});
-      value counted_up = b.binary(fn::add, b.iota_like(element_type::i64, {1, dims[1]}, 1), start);
+      value counted_up = b.binary(fn::add, b.iota_like(element_type::i64, {1, dims.at(1)}, 1), start);
       value total = b.with_dims(b.to_type(n.in(6), element_type::i64), {});
-      value is_first = b.binary(fn::equal, total, b.dims_tensor({x.type().dims[1]}, 0));
+      value is_first = b.binary(fn::equal, total, b.dims_tensor({x.type().dims.at(1)}, 0));
       positions = b.where(is_first, b.broadcast_to(counted_up, dims), positions);
     }
   } else {
@@ -153,7 +153,7 @@ std::vector<value> group_query_attention(node& n) {
     key = b.slice_axis(all, 2, heads, key_heads);
     values = b.slice_axis(all, 2, heads + key_heads, key_heads);
   }
-  const dim batch = query.type().dims[0], queries = query.type().dims[1];
+  const dim batch = query.type().dims.at(0), queries = query.type().dims.at(1);
   places at = places_of(n, batch, queries);
   if (n.has(14) != n.has(15)) invalid("q_norm_weight and k_norm_weight come together");
   if (n.has(14))
@@ -172,13 +172,13 @@ std::vector<value> group_query_attention(node& n) {
                         values_kept = slide(b, n.in(4), p.values, at, window);
     present_key = rows_of(b, kept, n.in(3)), present_values = rows_of(b, values_kept, n.in(4));
     p.key = kept.both, p.values = values_kept.both;
-    order = b.with_dims(kept.position, {batch, 1, 1, p.key.type().dims[2]});
+    order = b.with_dims(kept.position, {batch, 1, 1, p.key.type().dims.at(2)});
   } else {
     if (n.has(3)) p.key = appended(n, n.in(3), p.key, at), p.values = appended(n, n.in(4), p.values, at);
     present_key = p.key, present_values = p.values;
-    order = b.iota_like(element_type::i64, {p.key.type().dims[2]}, 0);
+    order = b.iota_like(element_type::i64, {p.key.type().dims.at(2)}, 0);
   }
-  p.scale = attention_scale(n, p.query.type().dims[3]);
+  p.scale = attention_scale(n, p.query.type().dims.at(3));
   p.soft_cap = n.real("softcap", 0);
   // Query i of a batch entry attends to the keys up to its own position, or only to the last `window` of these.
   value place = b.with_dims(at.of_query, {batch, 1, queries, 1});

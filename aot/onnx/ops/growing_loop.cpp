@@ -39,7 +39,7 @@ class growing {
       for (std::size_t axis = 0; axis < initial_[i].rank(); ++axis)
         if (const dim& each = growth_[i][axis]; !(each == dim(0)))
           buffer =
-              body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims[axis] + passed * each);
+              body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims.at(axis) + passed * each);
       body.inside.define(name, buffer);
     }
     // Parameters of the body that hold the collected values.
@@ -102,7 +102,7 @@ class growing {
       if (type.type != initial_[i].type || type.rank() != initial_[i].rank()) refuse_growth(i, type);
       growth_.emplace_back();
       for (std::size_t axis = 0; axis < type.rank(); ++axis) {
-        growth_.back().push_back(type.dims[axis] - initial_[i].dims[axis]);
+        growth_.back().push_back(type.dims.at(axis) - initial_[i].dims.at(axis));
         if (!b_.facts().at_least(growth_.back().back(), 0)) refuse_growth(i, type);
       }
     }
@@ -126,18 +126,18 @@ class growing {
   value with_all_trips(value v, const std::vector<dim>& growth) {
     for (std::size_t axis = 0; axis < growth.size(); ++axis)
       if (!(growth[axis] == dim(0)))
-        v = with_room(n_, v, static_cast<std::int64_t>(axis), v.type().dims[axis] + trips_ * growth[axis]);
+        v = with_room(n_, v, static_cast<std::int64_t>(axis), v.type().dims.at(axis) + trips_ * growth[axis]);
     return v;
   }
 
   // Returns the value that the body passes on for a carried value, padded to the size of its buffer.
   value grown(node& inside, value v, std::size_t i, const dim& passed, const shape& buffer) {
     for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
-      const dim wanted = initial_[i].dims[axis] + (passed + dim(1)) * growth_[i][axis];
-      if (!(v.type().dims[axis] == wanted))
+      const dim wanted = initial_[i].dims.at(axis) + (passed + dim(1)) * growth_[i][axis];
+      if (!(v.type().dims.at(axis) == wanted))
         refuse("carried value " + std::to_string(i) + " does not grow by the same size in each trip: " +
-               v.type().dims[axis].str() + " is not " + wanted.str());
-      v = with_room(inside, v, static_cast<std::int64_t>(axis), buffer.dims[axis]);
+               v.type().dims.at(axis).str() + " is not " + wanted.str());
+      v = with_room(inside, v, static_cast<std::int64_t>(axis), buffer.dims.at(axis));
     }
     return v;
   }
@@ -157,7 +157,7 @@ class growing {
     };
     for (std::size_t i = 0; i < parts_.carried; ++i)
       for (std::size_t axis = 0; axis < growth_[i].size(); ++axis)
-        if (!(growth_[i][axis] == dim(0))) cut(results[i], axis, initial_[i].dims[axis], growth_[i][axis]);
+        if (!(growth_[i][axis] == dim(0))) cut(results[i], axis, initial_[i].dims.at(axis), growth_[i][axis]);
     for (std::size_t i = parts_.carried; i < results.size(); ++i) cut(results[i], 0, 0, 1);
     return results;
   }

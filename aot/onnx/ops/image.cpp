@@ -64,7 +64,7 @@ std::vector<value> col2im(node& n) {
   x = b.add(std::move(op), {x, b.constant(literal::from_doubles(weights, filters))});
   // No block covers what is left of an open image.
   for (std::size_t i = 0; i < rank; ++i)
-    if (const dim rest = image[i] - x.type().dims[2 + i]; !(rest == dim(0)))
+    if (const dim rest = image[i] - x.type().dims.at(2 + i); !(rest == dim(0)))
       x = b.pad_axis(x, static_cast<std::int64_t>(2 + i), 0, rest, pad_mode::constant_, 0);
   return {b.to_type(x, type)};
 }

@@ -53,7 +53,7 @@ scatter_reduction reduction_of(node& n) {
 
 // Returns the data with one more element along the axis. Updates that are padding are written to this element.
 value with_spare(node& n, value data, std::int64_t axis) {
-  const dim size = data.type().dims[static_cast<std::size_t>(axis)];
+  const dim size = data.type().dims.at(static_cast<std::size_t>(axis));
   if (is_bounded(size)) return with_room(n, data, axis, capacity_of(n.owner.state(), size) + dim(1));
   return n.b.pad_axis(data, axis, 0, 1, pad_mode::constant_, 0);
 }
@@ -76,7 +76,7 @@ std::vector<value> scattered_elements(node& n) {
 // may be fewer updates than indices. Such a run is invalid, so the two sizes are taken as equal.
 value as_many(node& n, value updates, const shape& indices) {
   for (std::size_t axis = 0; axis + 1 < indices.rank() && axis < updates.type().rank(); ++axis) {
-    const dim want = indices.dims[axis], have = updates.type().dims[axis];
+    const dim want = indices.dims.at(axis), have = updates.type().dims.at(axis);
     if (have == want || !is_bounded(want) || !n.b.facts().at_least(want, have)) continue;
     const auto at = static_cast<std::int64_t>(axis);
     updates = n.b.slice_axis(with_room(n, updates, at, capacity_of(n.owner.state(), want)), at, 0, want);
@@ -95,14 +95,14 @@ std::vector<value> scattered_nd(node& n) {
     refuse("indices " + indices.type().str() + " into " + data.type().str());
   updates = as_many(n, updates, indices.type());
   // Redirect updates that are padding to the spare element of the first axis.
-  std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims[0])})};
+  std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims.at(0))})};
   if (width.value() > 1) parts.push_back(b.integers(std::vector<std::int64_t>(width.value() - 1, 0)));
   value spare = parts.size() == 1 ? parts[0] : b.add(concat{0}, parts);
   value ends = b.dims_tensor({dims.begin(), dims.begin() + width.value()});
   indices = b.where(b.binary(fn::less, indices, 0.0), b.binary(fn::add, indices, ends), indices);
   value made = b.add(op, {with_spare(n, data, 0), masked(b, indices, spare), updates});
   allow_padding(n.owner.state(), made);
-  return {b.slice_axis(made, 0, 0, dims[0])};
+  return {b.slice_axis(made, 0, 0, dims.at(0))};
 }
 
 std::vector<value> segment_sums(node& n) {
@@ -129,7 +129,7 @@ value comes_before(builder& b, value xj, value xi, value j, value i, bool larges
 std::vector<value> sorted_by_rank(builder& b, value x, std::int64_t axis, bool largest) {
   auto dims = x.type().dims;
   const auto at = static_cast<std::size_t>(axis);
-  const dim size = dims[at];
+  const dim size = dims.at(at);
   auto pairs = dims, row = dims, column = dims;
   pairs.insert(pairs.begin() + axis, size);
   row.insert(row.begin() + axis, dim(1));
@@ -161,7 +161,7 @@ std::vector<value> top(node& n) {
   constexpr std::int64_t most_chosen = 1 << 16;
   auto most = b.facts().upper(k);
   value x = n.in(0);
-  const dim size = x.type().dims[at], room = capacity_of(n.owner.state(), size);
+  const dim size = x.type().dims.at(at), room = capacity_of(n.owner.state(), size);
   if (!most || (!k.is_static() && *most > most_chosen)) {
     // Refuses the node with a message that names the dimension.
     if (has_bounded_dims(x.type())) n.numbers(1, "k");
@@ -172,7 +172,7 @@ std::vector<value> top(node& n) {
   if (!k.is_static() && !b.facts().at_least(room, *most)) {
     value fill = b.constant(largest ? lowest(x.type().type) : highest(x.type().type));
     auto dims = x.type().dims;
-    dims[at] = *most;
+    dims.at(at) = *most;
     x = joined(n, {x, b.broadcast_to(fill, dims)}, axis);
   }
   value first = b.add(top_k{*most, axis, largest}, {x});
@@ -213,17 +213,18 @@ std::vector<value> tensor_scatter(node& n) {
   if (update.type().rank() != dims.size())
     invalid("the update " + update.type().str() + " does not fit the cache " + cache.type().str());
   for (std::size_t i = 0; i < dims.size(); ++i)
-    if (i != at) b.need_equal(dims[i], update.type().dims[i], "axis " + std::to_string(i) + " of cache and update");
-  const dim length = update.type().dims[at];
-  if (length.is_static() && dims[at].is_static() && length.value() > dims[at].value())
+    if (i != at)
+      b.need_equal(dims.at(i), update.type().dims.at(i), "axis " + std::to_string(i) + " of cache and update");
+  const dim length = update.type().dims.at(at);
+  if (length.is_static() && dims.at(at).is_static() && length.value() > dims.at(at).value())
     invalid("the update " + update.type().str() + " is longer than the cache " + cache.type().str());
   if (length == dim(0)) return {cache};
-  value place = b.along_axis(b.iota_like(element_type::i64, {dims[at]}, 0), axis, dims.size());
+  value place = b.along_axis(b.iota_like(element_type::i64, {dims.at(at)}, 0), axis, dims.size());
   if (n.has(2)) {
     if (n.rank(2) != 1) invalid("write_indices is " + n.type(2).str() + ", not one index for each batch entry");
     place = b.binary(fn::sub, place, b.along_axis(b.to_type(n.in(2), element_type::i64), 0, dims.size()));
   }
-  if (mode == "circular") place = b.binary(fn::mod, place, b.dims_tensor({dims[at]}, 0));
+  if (mode == "circular") place = b.binary(fn::mod, place, b.dims_tensor({dims.at(at)}, 0));
   value written = b.binary(fn::logical_and, b.binary(fn::greater_equal, place, 0.0),
                            b.binary(fn::less, place, b.dims_tensor({length}, 0)));
   if (length != dim(1)) {

@@ -35,8 +35,8 @@ std::vector<value> causal_convolution(node& n) {
   if (n.rank(0) != 3 || n.rank(1) != 3)
     invalid("needs [batch, channels, length] and [channels, 1, k], not " + n.type(0).str() + " and " + n.type(1).str());
   x = channels_first(x);
-  const dim channels = n.dims(1)[0], window = n.dims(1)[2], length = x.type().dims[2];
-  b.need_equal(x.type().dims[1], channels, "channels of input and weights");
+  const dim channels = n.dims(1)[0], window = n.dims(1)[2], length = x.type().dims.at(2);
+  b.need_equal(x.type().dims.at(1), channels, "channels of input and weights");
   if (!channels.is_static() || !window.is_static()) refuse("the shape of the weights must be known");
   if (window.value() < 1) invalid("the weights " + n.type(1).str() + " have no window");
   const std::int64_t dilation = n.integer("dilation", 1);
@@ -97,7 +97,7 @@ step_result step(builder& b, const step_inputs& x, value state) {
 step_result all_steps(node& n, const step_inputs& x, value state) {
   builder& b = n.b;
   auto& import = n.owner.state();
-  const dim steps = x.key.type().dims[0];
+  const dim steps = x.key.type().dims.at(0);
   bool open = !steps.is_static();
   auto sum_dims = x.query.type().dims;
   sum_dims.back() = x.values.type().dims.back();

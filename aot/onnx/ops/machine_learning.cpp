@@ -51,8 +51,9 @@ value float_table(node& n, std::string_view name, const std::vector<dim>& dims) 
 value feature_rows(node& n, bool keep_double) {
   value x = n.in(0);
   if (!keep_double || x.type().type != element_type::f64) x = n.b.to_type(x, element_type::f32);
-  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims[0]});
-  if (x.type().rank() != 2 || !x.type().dims[1].is_static()) invalid("needs [rows, features], not " + n.type(0).str());
+  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims.at(0)});
+  if (x.type().rank() != 2 || !x.type().dims.at(1).is_static())
+    invalid("needs [rows, features], not " + n.type(0).str());
   return x;
 }
 
@@ -137,7 +138,7 @@ value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, fa
 value linear_scores(node& n, value x, std::int64_t rows) {
   builder& b = n.b;
   value scores =
-      b.add(dot{false, true, element_type::f32}, {x, float_table(n, "coefficients", {rows, x.type().dims[1]})});
+      b.add(dot{false, true, element_type::f32}, {x, float_table(n, "coefficients", {rows, x.type().dims.at(1)})});
   return n.has_attribute("intercepts") ? b.binary(fn::add, scores, float_table(n, "intercepts", {rows})) : scores;
 }
 
@@ -148,11 +149,11 @@ std::vector<value> linear_regressor(node& n) {
 std::vector<value> linear_classifier(node& n) {
   builder& b = n.b;
   value x = feature_rows(n);
-  std::int64_t features = std::max<std::int64_t>(1, x.type().dims[1].value());
+  std::int64_t features = std::max<std::int64_t>(1, x.type().dims.at(1).value());
   auto rows = static_cast<std::int64_t>(floats_of(n, "coefficients").size()) / features;
   value scores = linear_scores(n, x, rows), index, results;
   if (rows == 1 && number_of_labels(n) == 2) {
-    index = b.to_type(b.with_dims(b.binary(fn::greater, scores, 0.0), {x.type().dims[0]}), element_type::i64);
+    index = b.to_type(b.with_dims(b.binary(fn::greater, scores, 0.0), {x.type().dims.at(0)}), element_type::i64);
     results = two_class_scores(n, scores, false);
   } else {
     index = best_class(b, scores);
@@ -186,7 +187,7 @@ std::vector<value> scaler(node& n) {
 
 std::vector<value> array_feature_extractor(node& n) {
   value x = n.in(0), picked = n.b.with_dims(n.in(1), {n.type(1).elements()});
-  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims[0]});
+  if (x.type().rank() == 1) x = n.b.with_dims(x, {1, x.type().dims.at(0)});
   if (x.type().rank() == 0) invalid("a scalar has no features");
   return {n.b.add(gather{static_cast<std::int64_t>(x.type().rank()) - 1}, {x, n.b.to_type(picked, element_type::i64)})};
 }
@@ -226,7 +227,7 @@ std::vector<value> feature_vectorizer(node& n) {
   std::vector<value> parts;
   for (value v : n.present()) {
     v = n.b.to_type(v, element_type::f32);
-    parts.push_back(v.type().rank() == 1 ? n.b.with_dims(v, {1, v.type().dims[0]}) : v);
+    parts.push_back(v.type().rank() == 1 ? n.b.with_dims(v, {1, v.type().dims.at(0)}) : v);
   }
   return {parts.size() == 1 ? parts[0] : n.b.add(concat{1}, parts)};
 }

@@ -10,7 +10,7 @@ using fn = scalar_function;
 
 dim product(const std::vector<dim>& dims, std::size_t count) {
   dim result = 1;
-  for (std::size_t i = 0; i < count; ++i) result = result * dims[i];
+  for (std::size_t i = 0; i < count; ++i) result = result * dims.at(i);
   return result;
 }
 
@@ -20,8 +20,8 @@ dim product(const std::vector<dim>& dims, std::size_t count) {
 value matmul(builder& b, value x, value y, element_type type) {
   if (x.type().rank() == 0 || y.type().rank() == 0) invalid("scalars have no matrix product");
   bool vector_x = x.type().rank() == 1, vector_y = y.type().rank() == 1;
-  if (vector_x) x = b.with_dims(x, {1, x.type().dims[0]});
-  if (vector_y) y = b.with_dims(y, {y.type().dims[0], 1});
+  if (vector_x) x = b.with_dims(x, {1, x.type().dims.at(0)});
+  if (vector_y) y = b.with_dims(y, {y.type().dims.at(0), 1});
   auto a = x.type().dims, c = y.type().dims;
   b.need_equal(a.back(), c[c.size() - 2], "cannot multiply " + x.type().str() + " by " + y.type().str());
   std::vector<dim> batch_a(a.begin(), a.end() - 2), batch_c(c.begin(), c.end() - 2),

@@ -17,7 +17,7 @@ using numbers = std::vector<std::int64_t>;
 numbers spatial_strides(const numbers& dims, bool column_major) {
   if (!column_major) return row_major_strides(dims);
   numbers strides(dims.size(), 1);
-  for (std::size_t k = 1; k < dims.size(); ++k) strides[k] = strides[k - 1] * dims[k - 1];
+  for (std::size_t k = 1; k < dims.size(); ++k) strides[k] = strides[k - 1] * dims.at(k - 1);
   return strides;
 }
 
@@ -59,9 +59,9 @@ std::vector<value> max_unpool(node& n) {
   const std::size_t axes = dims.size() - 2;
   const numbers size = spatial_list(n, "kernel_shape", axes, 1, 1), strides = spatial_list(n, "strides", axes, 1, 1);
   const auto [before, after] = explicit_pads(n, axes);
-  std::vector<dim> image{dims[0], dims[1]};
+  std::vector<dim> image{dims.at(0), dims.at(1)};
   for (std::size_t k = 0; k < axes; ++k)
-    image.push_back((dims[k + 2] - dim(1)) * dim(strides[k]) + dim(size[k] - before[k] - after[k]));
+    image.push_back((dims.at(k + 2) - dim(1)) * dim(strides[k]) + dim(size[k] - before[k] - after[k]));
   dim elements = 1, given = n.type(0).elements();
   for (const dim& d : image) elements = elements * d;
   value zeros = b.broadcast_to(b.scalar(n.type(0).type, 0), {elements});
@@ -84,7 +84,7 @@ value rounded_away(builder& b, value x) {
 // Returns whether each index of an axis lies in each bin of each region, bool [regions, bins, length]. `first` and
 // `last` are the regions' bounds [regions, 1].
 value in_bins(builder& b, value first, value last, std::int64_t bins, std::int64_t length) {
-  const dim regions = first.type().dims[0];
+  const dim regions = first.type().dims.at(0);
   value extent = b.binary(fn::max, b.binary(fn::add, b.binary(fn::sub, last, first), 1.0), 1.0);
   value bin = b.iota_like(element_type::f32, {bins}, 0);
   auto bound = [&](value edge, fn round) {
@@ -104,8 +104,8 @@ std::vector<value> max_roi_pool(node& n) {
   if (dims.size() != 4 || n.rank(1) != 2 || !(n.dims(1)[1] == dim(5)) || pooled.size() != 2 || pooled[0] < 1 ||
       pooled[1] < 1)
     invalid("X is " + n.type(0).str() + ", the regions are " + n.type(1).str());
-  const std::int64_t height = static_dim(dims[2], "pooling of regions"),
-                     width = static_dim(dims[3], "pooling of regions");
+  const std::int64_t height = static_dim(dims.at(2), "pooling of regions"),
+                     width = static_dim(dims.at(3), "pooling of regions");
   const dim regions = n.dims(1)[0];
   value corners = b.to_type(n.in(1), element_type::f32);
   auto column = [&](std::int64_t i) { return b.slice_axis(corners, 1, i, 1); };
@@ -117,8 +117,9 @@ std::vector<value> max_roi_pool(node& n) {
   value lowest = b.scalar(element_type::f32, -std::numeric_limits<double>::infinity());
   value rows = b.with_dims(in_bins(b, corner(2), corner(4), pooled[0], height), {regions, 1, pooled[0], height, 1});
   value columns = b.with_dims(in_bins(b, corner(1), corner(3), pooled[1], width), {regions, 1, 1, pooled[1], width});
-  value of_rows = b.where(rows, b.with_dims(x, {regions, dims[1], 1, height, width}), lowest);
-  of_rows = b.with_dims(b.reduced(reduction_kind::max, of_rows, {3}, false), {regions, dims[1], pooled[0], 1, width});
+  value of_rows = b.where(rows, b.with_dims(x, {regions, dims.at(1), 1, height, width}), lowest);
+  of_rows =
+      b.with_dims(b.reduced(reduction_kind::max, of_rows, {3}, false), {regions, dims.at(1), pooled[0], 1, width});
   value result = b.reduced(reduction_kind::max, b.where(columns, of_rows, lowest), {4}, false);
   return {
       b.to_type(b.where(b.binary(fn::equal, result, lowest), b.scalar(element_type::f32, 0), result), n.type(0).type)};

@@ -26,7 +26,7 @@ std::vector<value> concatenated(node& n) {
   // Drop empty shape tensors, which are common in exported shape arithmetic.
   if (inputs.size() > 1)
     std::erase_if(inputs, [&](value v) {
-      return v.type().rank() == 1 && v.type().dims[0] == dim(0) && v.type().type == inputs[0].type().type;
+      return v.type().rank() == 1 && v.type().dims.at(0) == dim(0) && v.type().type == inputs[0].type().type;
     });
   if (inputs.empty()) return {n.in(0)};
   return {inputs.size() == 1 ? inputs[0] : joined(n, inputs, axis)};
@@ -35,7 +35,7 @@ std::vector<value> concatenated(node& n) {
 std::vector<value> split(node& n) {
   value x = n.in(0);
   auto axis = n.axis("axis", 0, x.type().rank());
-  dim size = x.type().dims[static_cast<std::size_t>(axis)];
+  dim size = x.type().dims.at(static_cast<std::size_t>(axis));
   std::optional<known_elements> lengths;
   if (n.opset >= 13 && n.has(1)) lengths = n.known(1, "split");
   else if (auto listed = n.opset < 13 ? n.integers("split") : std::nullopt)
@@ -89,7 +89,7 @@ std::vector<value> padded(node& n) {
   bool grows = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
-    if (!pads[i].is_static() || !pads[i + axes.size()].is_static() || is_bounded(x.type().dims[axis])) {
+    if (!pads[i].is_static() || !pads[i + axes.size()].is_static() || is_bounded(x.type().dims.at(axis))) {
       x = n.b.pad_axis(x, static_cast<std::int64_t>(axis), pads[i], pads[i + axes.size()], op.mode, op.fill);
       continue;
     }
@@ -98,7 +98,7 @@ std::vector<value> padded(node& n) {
     if (std::min(before, after) < -limit || std::max(before, after) > limit) invalid("pads are out of range");
     if (before < 0 || after < 0) {  // negative pads crop
       std::int64_t cut = std::max<std::int64_t>(0, -before);
-      dim kept = x.type().dims[axis] - dim(cut) - dim(std::max<std::int64_t>(0, -after));
+      dim kept = x.type().dims.at(axis) - dim(cut) - dim(std::max<std::int64_t>(0, -after));
       if (kept.is_static() && kept.value() < 0)
         invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
       x = n.b.slice_axis(x, static_cast<std::int64_t>(axis), cut, kept);
@@ -125,7 +125,7 @@ std::vector<value> center_crop_pad(node& n) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = normalize_axis(axes[i], rank);
     const auto at = static_cast<std::size_t>(axis);
-    const dim have = x.type().dims[at], want = sizes[i];
+    const dim have = x.type().dims.at(at), want = sizes[i];
     if (want.is_static() && (want.value() < 0 || want.value() > std::int64_t{1} << 40))
       invalid("size " + want.str() + " is out of range");
     if (!have.is_static() || !want.is_static()) {

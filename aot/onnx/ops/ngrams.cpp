@@ -45,8 +45,8 @@ vocabulary vocabulary_of(const node& n) {
 
 // Counts the occurrences of the n-grams of one length in rows i64 [N, tokens]. Returns f32 [N, n-grams].
 value occurrences(builder& b, value rows, const numbers& grams, std::int64_t length, std::int64_t most_skipped) {
-  const std::int64_t tokens = rows.type().dims[1].value(), count = static_cast<std::int64_t>(grams.size()) / length;
-  const dim batch = rows.type().dims[0];
+  const std::int64_t tokens = rows.type().dims.at(1).value(), count = static_cast<std::int64_t>(grams.size()) / length;
+  const dim batch = rows.type().dims.at(0);
   value table = b.constant(literal::of<std::int64_t>({element_type::i64, {1, 1, count, length}}, grams));
   value sum = b.broadcast_to(b.scalar(element_type::f32, 0), {batch, count});
   for (std::int64_t skipped = 0; skipped <= (length == 1 ? 0 : most_skipped); ++skipped) {
@@ -73,8 +73,8 @@ std::vector<value> tf_idf(node& n) {
   if (n.rank(0) > 2) invalid("X is " + n.type(0).str() + ", not a row or rows of tokens");
   const bool one_row = n.rank(0) < 2;
   value x = b.to_type(one_row ? b.with_dims(n.in(0), {1, n.type(0).elements()}) : n.in(0), element_type::i64);
-  static_dim(x.type().dims[1], "the tokens of a row");
-  const dim batch = x.type().dims[0];
+  static_dim(x.type().dims.at(1), "the tokens of a row");
+  const dim batch = x.type().dims.at(0);
   std::vector<value> counted;
   for (std::size_t i = 0; i < v.starts.size(); ++i) {
     const auto length = static_cast<std::int64_t>(i) + 1;

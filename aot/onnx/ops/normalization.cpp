@@ -38,7 +38,7 @@ std::vector<value> batch_statistics(node& n) {
   auto moved = [&](std::size_t running, value now) {
     const shape& type = n.type(running);
     value before = b.binary(fn::mul, b.to_type(n.in(running), now.type().type), momentum);
-    value after = b.binary(fn::mul, b.with_dims(now, {x.type().dims[1]}), 1 - momentum);
+    value after = b.binary(fn::mul, b.with_dims(now, {x.type().dims.at(1)}), 1 - momentum);
     return b.to_type(b.binary(fn::add, before, after), type.type);
   };
   results.push_back(moved(3, mean));
@@ -81,16 +81,16 @@ std::vector<value> group_normalization(node& n) {
   value x = n.in(0), scale = n.in(1), bias = n.in(2);
   auto dims = x.type().dims;
   std::int64_t groups = n.integer("num_groups", 0);
-  if (dims.size() < 3 || groups < 1 || !dims[1].is_static() || dims[1].value() % groups != 0)
+  if (dims.size() < 3 || groups < 1 || !dims.at(1).is_static() || dims.at(1).value() % groups != 0)
     invalid("num_groups " + std::to_string(groups) + " does not divide the channels of " + x.type().str());
-  std::int64_t per_group = dims[1].value() / groups;
-  std::vector<dim> grouped{dims[0], groups, per_group};
+  std::int64_t per_group = dims.at(1).value() / groups;
+  std::vector<dim> grouped{dims.at(0), groups, per_group};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   value normal =
       b.add(normalize{axes_from(2, grouped.size()), n.real("epsilon", 1e-5), true}, {b.with_dims(x, grouped)});
   if (n.opset < 21) {
     auto repeated = [&](value v) {
-      return b.with_dims(b.broadcast_to(b.with_dims(v, {groups, 1}), {groups, per_group}), {dims[1]});
+      return b.with_dims(b.broadcast_to(b.with_dims(v, {groups, 1}), {groups, per_group}), {dims.at(1)});
     };
     scale = repeated(scale);
     bias = repeated(bias);
@@ -132,10 +132,10 @@ std::vector<value> local_response_normalization(node& n) {
   if (size < 1 || size > 1 << 20 || dims.size() < 2)
     invalid("size " + std::to_string(size) + " with an input " + x.type().str());
   dim rest = 1;
-  for (std::size_t i = 2; i < dims.size(); ++i) rest = rest * dims[i];
+  for (std::size_t i = 2; i < dims.size(); ++i) rest = rest * dims.at(i);
   pooling mean{pooling_kind::average,        {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, true, false,
                tensor_layout::channels_first};
-  value squares = b.with_dims(b.binary(fn::mul, x, x), {dims[0], 1, dims[1], rest});
+  value squares = b.with_dims(b.binary(fn::mul, x, x), {dims.at(0), 1, dims.at(1), rest});
   value sums = b.with_dims(b.add(mean, {squares}), dims);
   value base = b.binary(fn::add, b.binary(fn::mul, sums, n.real("alpha", 1e-4)), n.real("bias", 1.0));
   return {b.binary(fn::div, x, b.binary(fn::pow, base, n.real("beta", 0.75)))};

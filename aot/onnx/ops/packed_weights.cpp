@@ -58,7 +58,7 @@ value repeated_blocks(builder& b, value parameter, std::int64_t axis, std::int64
   auto apart = dims, stretched = dims, joined = dims;
   apart.insert(apart.begin() + at + 1, 1);
   stretched.insert(stretched.begin() + at + 1, block);
-  joined[static_cast<std::size_t>(axis)] = dims[static_cast<std::size_t>(axis)] * dim(block);
+  joined[static_cast<std::size_t>(axis)] = dims.at(static_cast<std::size_t>(axis)) * dim(block);
   value full = b.with_dims(b.broadcast_to(b.with_dims(parameter, apart), stretched), joined);
   return joined[static_cast<std::size_t>(axis)] == dim(length) ? full : b.slice_axis(full, axis, 0, length);
 }

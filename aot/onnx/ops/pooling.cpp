@@ -68,7 +68,7 @@ std::vector<value> lp_pool(node& n) {
   for (std::size_t i = 2; i < windows.size(); ++i) {
     const std::size_t k = i - 2;
     const dim reach = (windows[i] - dim(1)) * dim(op.strides[k]) + dim(op.dilations[k] * (op.window[k] - 1) + 1);
-    const dim missing = n.b.facts().max(reach - powers.type().dims[i] - dim(op.pads_begin[k] + op.pads_end[k]), 0);
+    const dim missing = n.b.facts().max(reach - powers.type().dims.at(i) - dim(op.pads_begin[k] + op.pads_end[k]), 0);
     if (!(missing == dim(0)))
       powers = n.b.pad_axis(powers, static_cast<std::int64_t>(i), 0, missing, pad_mode::constant_, 0);
   }

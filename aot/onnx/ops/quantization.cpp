@@ -25,7 +25,7 @@ value spread(node& n, value parameter) {
   }
   auto at = static_cast<std::size_t>(axis);
   auto apart = parameter.type().dims;
-  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims[at]))
+  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims.at(at)))
     invalid("blocks of " + std::to_string(block) + " in " + n.type(0).str() + " with scales " + parameter.type().str());
   auto stretched = apart;
   apart.insert(apart.begin() + axis + 1, 1);

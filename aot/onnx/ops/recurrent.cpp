@@ -47,7 +47,7 @@ class sequence_lengths {
   // `lengths` is i64[B] or empty. If it is empty, every member function returns its argument.
   sequence_lengths(builder& b, value lengths, const dim& steps) : b_(b), lengths_(lengths) {
     if (!lengths) return;
-    batch_ = lengths.type().dims[0];
+    batch_ = lengths.type().dims.at(0);
     value row = b.with_dims(lengths, {1, batch_, 1});
     step_ = b.iota_like(element_type::i64, {steps, 1, 1}, 0);
     valid_ = b.binary(fn::less, step_, row);
@@ -73,7 +73,7 @@ class sequence_lengths {
   // Returns the state [B, H] after the last step of each sequence.
   value last(value y, value initial) const {
     value row = b_.with_dims(lengths_, {1, batch_, 1}), at = b_.binary(fn::max, b_.binary(fn::sub, row, 1.0), 0.0);
-    const dim hidden = y.type().dims[2];
+    const dim hidden = y.type().dims.at(2);
     value state = b_.add(gather_elements{0}, {y, b_.broadcast_to(at, {1, batch_, hidden})});
     value empty = b_.with_dims(b_.binary(fn::equal, lengths_, 0.0), {batch_, 1});
     return b_.where(empty, initial, b_.with_dims(state, {batch_, hidden}));
@@ -94,8 +94,8 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
   if (x.type().rank() != 3 || weights.type().rank() != 3 || recurrence.type().rank() != 3)
     invalid("X, W and R need rank 3");
   if (batch_first) x = b.permuted(x, {1, 0, 2});
-  dim steps = x.type().dims[0], batch = x.type().dims[1], features = x.type().dims[2];
-  dim gates = weights.type().dims[1], hidden = recurrence.type().dims[2];
+  dim steps = x.type().dims.at(0), batch = x.type().dims.at(1), features = x.type().dims.at(2);
+  dim gates = weights.type().dims.at(1), hidden = recurrence.type().dims.at(2);
   std::int64_t per_cell = cell == recurrent_cell::lstm ? 4 : cell == recurrent_cell::gru ? 3 : 1;
   if (!(gates == hidden * dim(per_cell)))
     invalid("W " + weights.type().str() + " does not fit R " + recurrence.type().str());
@@ -103,7 +103,7 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     invalid("direction '" + direction + "' is unknown");
   std::int64_t directions = direction == "bidirectional" ? 2 : 1;
-  if (!(weights.type().dims[0] == dim(directions)) || !(recurrence.type().dims[0] == dim(directions)))
+  if (!(weights.type().dims.at(0) == dim(directions)) || !(recurrence.type().dims.at(0) == dim(directions)))
     invalid("W and R need " + std::to_string(directions) + " directions");
   const value varying = varying_lengths(n, steps);
   sequence_lengths lengths(b, varying, steps);
@@ -124,7 +124,7 @@ std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recu
     value late_bias = b.broadcast_to(b.scalar(type, 0), {gates});
     if (n.has(3)) {
       value bias = direction_of(b, n.in(3), d);
-      if (bias.type().rank() != 1 || !(bias.type().dims[0] == gates * dim(2)))
+      if (bias.type().rank() != 1 || !(bias.type().dims.at(0) == gates * dim(2)))
         invalid("B " + n.type(3).str() + " does not fit W " + weights.type().str());
       if (!gates.is_static()) refuse("the number of gates is symbolic");
       value of_input = b.slice_axis(bias, 0, 0, gates), of_state = b.slice_axis(bias, 0, gates.value(), gates);

@@ -165,9 +165,9 @@ std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) 
   import_state& state = n.owner.state();
   if (layer.h.type().rank() != 2 || (layer.c && layer.c.type().rank() != 2))
     invalid("an initial state of one direction has rank 2, not " + layer.h.type().str());
-  const std::int64_t steps = static_dim(layer.products.type().dims[0], "a loop over time steps"),
-                     hidden = static_dim(layer.h.type().dims[1], "a loop over time steps");
-  const dim batch = layer.h.type().dims[0];
+  const std::int64_t steps = static_dim(layer.products.type().dims.at(0), "a loop over time steps"),
+                     hidden = static_dim(layer.h.type().dims.at(1), "a loop over time steps");
+  const dim batch = layer.h.type().dims.at(0);
   const bool is_lstm = layer.op.cell == recurrent_cell::lstm;
   module& body = state.result.add_module("steps_" + std::to_string(state.bodies++));
   builder b(body, outer.knowledge(), state.budget);

@@ -81,7 +81,7 @@ value products_of_few(builder& b, value x, std::int64_t axis, bool exclusive, bo
   auto dims = x.type().dims;
   auto at = static_cast<std::size_t>(axis);
   std::vector<dim> square(dims.size() - at + 1, 1), apart = dims;
-  square[0] = square[1] = dims[at];
+  square[0] = square[1] = dims.at(at);
   apart.insert(apart.begin() + axis, 1);
   value result = b.iota_like(element_type::i64, square, 0), factor = b.iota_like(element_type::i64, square, 1);
   auto order = reverse ? (exclusive ? fn::greater : fn::greater_equal) : (exclusive ? fn::less : fn::less_equal);
@@ -93,7 +93,7 @@ value products_of_few(builder& b, value x, std::int64_t axis, bool exclusive, bo
 value shifted_ones(builder& b, value x, std::int64_t axis, std::int64_t by, bool reverse) {
   auto at = static_cast<std::size_t>(axis);
   std::size_t rank = x.type().rank();
-  std::int64_t kept = x.type().dims[at].value() - by;
+  std::int64_t kept = x.type().dims.at(at).value() - by;
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 1};
   (reverse ? op.after : op.before)[at] = by;
   return b.add(std::move(op), {b.slice_axis(x, axis, reverse ? by : 0, kept)});

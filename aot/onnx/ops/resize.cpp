@@ -24,14 +24,14 @@ void set_scale(resize& op, std::size_t axis, const dim& in, double scale) {
   if (!(scale > 0) || scale > limit) invalid("scale " + std::to_string(scale) + " is out of range");
   op.scales[axis] = scale;
   if (in.is_static() && in.value() > largest_dim) invalid("a dimension of " + in.str() + " is out of range");
-  if (in.is_static()) op.dims[axis] = static_cast<std::int64_t>(std::floor(static_cast<double>(in.value()) * scale));
-  else if (1 / scale == std::floor(1 / scale)) op.dims[axis] = in / dim(static_cast<std::int64_t>(1 / scale));
-  else if (auto fraction = exact_fraction(scale)) op.dims[axis] = in * dim(fraction->first) / dim(fraction->second);
+  if (in.is_static()) op.dims.at(axis) = static_cast<std::int64_t>(std::floor(static_cast<double>(in.value()) * scale));
+  else if (1 / scale == std::floor(1 / scale)) op.dims.at(axis) = in / dim(static_cast<std::int64_t>(1 / scale));
+  else if (auto fraction = exact_fraction(scale)) op.dims.at(axis) = in * dim(fraction->first) / dim(fraction->second);
   else refuse("scales dimension '" + in.str() + "' by " + std::to_string(scale) + "; give it a value with --dim");
 }
 
 void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
-  op.dims[axis] = out;
+  op.dims.at(axis) = out;
   if (in == out) return;
   if (in.is_static() && out.is_static()) {
     if (in.value() <= 0 || out.value() < 0) invalid("resizes " + in.str() + " to " + out.str());
@@ -47,14 +47,14 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
 void keep_aspect_ratio(resize& op, const std::vector<std::size_t>& axes, const std::vector<dim>& in, bool larger) {
   std::optional<double> scale;
   for (auto a : axes) {
-    if (!in[a].is_static() || !op.dims[a].is_static())
+    if (!in[a].is_static() || !op.dims.at(a).is_static())
       refuse("keeps the aspect ratio of a symbolic image; give it dimensions with --dim");
     double s = op.scales[a];
     scale = !scale ? s : larger ? std::max(*scale, s) : std::min(*scale, s);
   }
   for (auto a : axes) {
     op.scales[a] = *scale;
-    op.dims[a] = std::llround(*scale * static_cast<double>(in[a].value()));
+    op.dims.at(a) = std::llround(*scale * static_cast<double>(in[a].value()));
   }
 }
 
@@ -83,7 +83,7 @@ value resized_by_weights(node& n, const resize& op, const std::vector<std::size_
     invalid("roi has " + std::to_string(regions.size()) + " numbers for " + std::to_string(axes.size()) + " axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = axes[i];
-    const dim from = x.type().dims[axis], to = op.dims[axis];
+    const dim from = x.type().dims.at(axis), to = op.dims.at(axis);
     resampling one = each;
     one.scale = op.scales[axis];
     if (crops) one.region = {regions[i], regions[axes.size() + i]};
@@ -134,12 +134,12 @@ std::vector<value> resized(node& n) {
     if (scales.type().element_count() != static_cast<std::int64_t>(axes.size()))
       invalid("scales has " + scales.type().str() + " for " + std::to_string(axes.size()) + " axes");
     for (std::size_t i = 0; i < axes.size(); ++i)
-      set_scale(op, axes[i], dims[axes[i]], scales.at(static_cast<std::int64_t>(i)));
+      set_scale(op, axes[i], dims.at(axes[i]), scales.at(static_cast<std::int64_t>(i)));
   } else if (is_given(n, sizes_at)) {
     auto sizes = n.known(sizes_at, "sizes");
     if (sizes.size() != axes.size())
       invalid("sizes has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
-    for (std::size_t i = 0; i < axes.size(); ++i) set_size(op, axes[i], dims[axes[i]], sizes[i]);
+    for (std::size_t i = 0; i < axes.size(); ++i) set_size(op, axes[i], dims.at(axes[i]), sizes[i]);
     if (policy != "stretch") {
       if (policy != "not_larger" && policy != "not_smaller")
         invalid("keep_aspect_ratio_policy '" + policy + "' is unknown");
@@ -163,7 +163,7 @@ std::vector<value> upsampled(node& n) {
   else if (const auto* a = n.attribute("scales")) scales.assign(a->floats().begin(), a->floats().end());
   if (scales.size() != dims.size())
     invalid("scales has " + std::to_string(scales.size()) + " entries for " + n.type(0).str());
-  for (std::size_t i = 0; i < dims.size(); ++i) set_scale(op, i, dims[i], scales[i]);
+  for (std::size_t i = 0; i < dims.size(); ++i) set_scale(op, i, dims.at(i), scales[i]);
   return {n.b.add(std::move(op), {n.in(0)})};
 }
 

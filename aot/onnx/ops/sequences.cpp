@@ -33,7 +33,7 @@ std::vector<value> sequence_construct(node& n) { return {made(n, n.present())}; 
 std::vector<value> sequence_empty(node& n) { return {made(n, {})}; }
 
 std::vector<value> sequence_length(node& n) {
-  if (value all = any_sequence_in(n, 0).stacked) return {n.b.dims_tensor({all.type().dims[0]}, 0)};
+  if (value all = any_sequence_in(n, 0).stacked) return {n.b.dims_tensor({all.type().dims.at(0)}, 0)};
   return {n.b.scalar(element_type::i64, static_cast<double>(sequence_in(n, 0).elements.size()))};
 }
 
@@ -51,7 +51,7 @@ std::size_t position(node& n, std::size_t i, std::size_t length, std::size_t end
 
 std::vector<value> sequence_at(node& n) {
   if (value all = any_sequence_in(n, 0).stacked) {
-    value at = from_beginning(n.b, n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64), all.type().dims[0]);
+    value at = from_beginning(n.b, n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64), all.type().dims.at(0));
     return {n.b.add(gather{0}, {all, at})};
   }
   const auto& elements = sequence_in(n, 0).elements;

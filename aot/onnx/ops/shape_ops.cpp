@@ -32,7 +32,7 @@ std::vector<value> reshaped(node& n) {
     }
     if (target[i] == dim(0) && zero_copies) {
       if (i >= dims.size()) invalid("the new shape copies dimension " + std::to_string(i) + " of " + n.type(0).str());
-      target[i] = dims[i];
+      target[i] = dims.at(i);
     }
     if (target[i].is_static() && target[i].value() < 0)
       invalid("the new shape has the negative dimension " + target[i].str());
@@ -106,7 +106,7 @@ std::vector<value> expand(node& n) {
   // the tensor's extent.
   const auto& dims = n.dims(0);
   for (std::size_t i = 0; i < std::min(dims.size(), target.size()); ++i) {
-    const dim& is = dims[dims.size() - 1 - i];
+    const dim& is = dims.at(dims.size() - 1 - i);
     dim& wanted = target[target.size() - 1 - i];
     if (wanted.is_static() || !n.b.facts().at_least(is, 2)) continue;
     n.b.need_equal(dim::max(is, wanted), is, "a dimension of " + is.str() + " cannot become " + wanted.str());
@@ -124,9 +124,9 @@ std::vector<value> tile(node& n) {
   std::vector<dim> apart, stretched, joined;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (repeats[i].is_static() && repeats[i].value() < 0) invalid("repeats has the negative entry " + repeats[i].str());
-    joined.push_back(repeats[i] * dims[i]);
-    stretched.push_back(dims[i]);
-    apart.push_back(dims[i]);
+    joined.push_back(repeats[i] * dims.at(i));
+    stretched.push_back(dims.at(i));
+    apart.push_back(dims.at(i));
     if (repeats[i] == dim(1)) continue;
     stretched.insert(stretched.end() - 1, repeats[i]);
     apart.insert(apart.end() - 1, 1);
@@ -142,15 +142,15 @@ std::vector<value> depth_to_space(node& n) {
     invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
   std::string mode = n.text("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
-  dim depth = dims[1] / dim(block * block);
-  if (!(depth * dim(block * block) == dims[1]))
+  dim depth = dims.at(1) / dim(block * block);
+  if (!(depth * dim(block * block) == dims.at(1)))
     invalid("blocksize " + std::to_string(block) + " does not divide the channels of " + n.type(0).str());
   bool outer = mode == "DCR";
-  value split = outer ? n.b.with_dims(n.in(0), {dims[0], block, block, depth, dims[2], dims[3]})
-                      : n.b.with_dims(n.in(0), {dims[0], depth, block, block, dims[2], dims[3]});
+  value split = outer ? n.b.with_dims(n.in(0), {dims.at(0), block, block, depth, dims.at(2), dims.at(3)})
+                      : n.b.with_dims(n.in(0), {dims.at(0), depth, block, block, dims.at(2), dims.at(3)});
   value moved = n.b.permuted(
       split, outer ? std::vector<std::int64_t>{0, 3, 4, 1, 5, 2} : std::vector<std::int64_t>{0, 1, 4, 2, 5, 3});
-  return {n.b.with_dims(moved, {dims[0], depth, dims[2] * dim(block), dims[3] * dim(block)})};
+  return {n.b.with_dims(moved, {dims.at(0), depth, dims.at(2) * dim(block), dims.at(3) * dim(block)})};
 }
 
 std::vector<value> space_to_depth(node& n) {
@@ -160,11 +160,11 @@ std::vector<value> space_to_depth(node& n) {
     invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
   std::string mode = n.text("mode", "DCR");  // an attribute since opset 28
   if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
-  dim height = dims[2] / dim(block), width = dims[3] / dim(block);
-  value split = n.b.with_dims(n.in(0), {dims[0], dims[1], height, block, width, block});
+  dim height = dims.at(2) / dim(block), width = dims.at(3) / dim(block);
+  value split = n.b.with_dims(n.in(0), {dims.at(0), dims.at(1), height, block, width, block});
   value moved = n.b.permuted(
       split, mode == "DCR" ? std::vector<std::int64_t>{0, 3, 5, 1, 2, 4} : std::vector<std::int64_t>{0, 1, 3, 5, 2, 4});
-  return {n.b.with_dims(moved, {dims[0], dims[1] * dim(block * block), height, width})};
+  return {n.b.with_dims(moved, {dims.at(0), dims.at(1) * dim(block * block), height, width})};
 }
 
 constexpr operator_row rows[] = {

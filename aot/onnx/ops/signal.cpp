@@ -135,7 +135,7 @@ std::vector<value> dft(node& n) {
   const auto axis = static_cast<std::size_t>(normalize_axis(at, rank));
   if (axis + 1 == rank) invalid("axis is the one that holds the complex numbers");
   const bool inverse = n.integer("inverse", 0) != 0, onesided = n.integer("onesided", 0) != 0;
-  const dim samples = x.type().dims[axis];
+  const dim samples = x.type().dims.at(axis);
   const bool half = inverse && onesided;
   const dim length = n.has(1) ? dim(length_of(n, 1, "dft_length")) : half ? samples * dim(2) - dim(2) : samples;
   if (b.facts().at_least(0, length)) invalid("transforms " + x.type().str());
@@ -192,7 +192,7 @@ std::vector<value> stft(node& n) {
   value frames = b.add(convolution{.strides = {step}, .dilations = {1}, .pads_begin = {0}, .pads_end = {0}},
                        {b.permuted(b.to_type(x, wide), {0, 2, 1}), weights});
   const auto dims = frames.type().dims;  // [batch, outputs * 2, frames]
-  return {b.to_type(b.with_dims(b.permuted(frames, {0, 2, 1}), {dims[0], dims[2], t.outputs, 2}), type)};
+  return {b.to_type(b.with_dims(b.permuted(frames, {0, 2, 1}), {dims.at(0), dims.at(2), t.outputs, 2}), type)};
 }
 
 // A bank of triangular filters that are as wide as each other on the mel scale, [dft_length / 2 + 1, bins].

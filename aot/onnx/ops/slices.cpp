@@ -47,7 +47,7 @@ value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end
   using fn = scalar_function;
   builder& b = n.b;
   import_state& state = n.owner.state();
-  const dim size = x.type().dims[static_cast<std::size_t>(axis)], room = capacity_of(state, size);
+  const dim size = x.type().dims.at(static_cast<std::size_t>(axis)), room = capacity_of(state, size);
   const offset_value from = as_offset(b, start), to = as_offset(b, end);
   const value sizes = b.dims_tensor({size}), none = b.integers({0});
   auto clamped = [&](value at) {
@@ -127,7 +127,7 @@ std::vector<value> sliced(node& n) {
   bool moves = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(normalize_axis(axes[i], dims.size()));
-    const dim& size = dims[axis];
+    const dim& size = dims.at(axis);
     std::int64_t step = steps[i];
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
       invalid("step " + std::to_string(step) + " is out of range");

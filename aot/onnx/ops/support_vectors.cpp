@@ -74,7 +74,7 @@ value decisions(node& n, const machine& m, value kernels) {
   auto coefficients = floats_of(n, "coefficients"), rho = floats_of(n, "rho");
   std::int64_t vectors = m.starts.back(), pairs = static_cast<std::int64_t>(m.pairs.size());
   if (static_cast<std::int64_t>(coefficients.size()) != (m.classes - 1) * vectors ||
-      static_cast<std::int64_t>(rho.size()) != pairs || !(kernels.type().dims[1] == dim(vectors)))
+      static_cast<std::int64_t>(rho.size()) != pairs || !(kernels.type().dims.at(1) == dim(vectors)))
     invalid("coefficients, rho and support vectors do not fit " + std::to_string(m.classes) + " classes");
   std::vector<float> table(static_cast<std::size_t>(pairs * vectors));
   for (std::int64_t p = 0; p < pairs; ++p) {
@@ -107,7 +107,7 @@ value votes(builder& b, const machine& m, value scores) {
 // One step of pairwise coupling for all rows: moves p [N, K] towards the minimum of pᵀQp. Rows that have converged do
 // not change.
 value coupled_step(builder& b, value q, value p, std::int64_t classes) {
-  const dim rows = p.type().dims[0];
+  const dim rows = p.type().dims.at(0);
   auto total = [&](value v) { return b.reduced(reduction_kind::sum, v, {1}, true); };
   value before = p, qp = b.with_dims(b.reduced(reduction_kind::sum,
                                                b.binary(fn::mul, q, b.with_dims(p, {rows, 1, classes})), {2}, false),
@@ -133,7 +133,7 @@ value coupled_step(builder& b, value q, value p, std::int64_t classes) {
 // against j.
 value coupled(node& n, value r, std::int64_t classes) {
   builder& b = n.b;
-  const dim rows = r.type().dims[0];
+  const dim rows = r.type().dims.at(0);
   value turned = b.permuted(r, {0, 2, 1});
   value same = b.binary(fn::equal, b.iota_like(element_type::i64, {classes, classes}, 0),
                         b.iota_like(element_type::i64, {classes, classes}, 1));
@@ -171,7 +171,7 @@ value probabilities(node& n, const machine& m, value scores) {
       auto place = std::ranges::find(m.pairs, std::pair(std::min(i, j), std::max(i, j))) - m.pairs.begin();
       order.push_back(i == j ? 0 : i < j ? place : place + pairs);
     }
-  const dim rows = scores.type().dims[0];
+  const dim rows = scores.type().dims.at(0);
   value r = b.with_dims(b.add(gather{1}, {both, b.integers(order)}), {rows, m.classes, m.classes});
   return coupled(n, r, m.classes);
 }
@@ -182,7 +182,7 @@ value best_class(builder& b, value scores) { return b.add(arg_reduce{true, 1, fa
 std::vector<value> linear_machine(node& n, value x) {
   builder& b = n.b;
   auto classes = static_cast<std::int64_t>(number_of_labels(n));
-  value scores = kernel_of(n, x, float_table(n, "coefficients", {classes, x.type().dims[1]}));
+  value scores = kernel_of(n, x, float_table(n, "coefficients", {classes, x.type().dims.at(1)}));
   if (auto rho = floats_of(n, "rho"); !rho.empty()) scores = b.binary(fn::add, scores, static_cast<double>(rho[0]));
   return {n.wants(0) ? class_labels(n, best_class(b, scores)) : value{}, transformed_scores(n, scores)};
 }
@@ -192,7 +192,7 @@ std::vector<value> classifier(node& n) {
   value x = feature_rows(n);
   if (floats_of(n, "support_vectors").empty()) return linear_machine(n, x);
   machine m = machine_of(n);
-  value scores = decisions(n, m, kernel_of(n, x, support_vectors(n, x.type().dims[1])));
+  value scores = decisions(n, m, kernel_of(n, x, support_vectors(n, x.type().dims.at(1))));
   value index = best_class(b, votes(b, m, scores)), results = scores;
   // The class is decided by votes, even if the probabilities give another one.
   if (n.has_attribute("prob_a")) results = transformed_scores(n, probabilities(n, m, scores));
@@ -208,8 +208,8 @@ std::vector<value> regressor(node& n) {
   auto count = static_cast<std::int64_t>(floats_of(n, "coefficients").size());
   value sums;
   if (n.integer("n_supports", 0) > 0)
-    sums = b.add(dot{false, true, element_type::f32},
-                 {kernel_of(n, x, support_vectors(n, x.type().dims[1])), float_table(n, "coefficients", {1, count})});
+    sums = b.add(dot{false, true, element_type::f32}, {kernel_of(n, x, support_vectors(n, x.type().dims.at(1))),
+                                                       float_table(n, "coefficients", {1, count})});
   else sums = kernel_of(n, x, float_table(n, "coefficients", {1, count}));
   if (!rho.empty()) sums = b.binary(fn::add, sums, static_cast<double>(rho[0]));
   if (n.integer("one_class", 0))

@@ -59,7 +59,7 @@ value summed(node& n, const indexed_forest& f, value leaves, const literal& weig
 value with_base(node& n, value scores) {
   auto base = numbers_of(n, "base_values");
   if (base.empty()) return scores;
-  const dim& targets = scores.type().dims[1];
+  const dim& targets = scores.type().dims.at(1);
   // With two classes and one score, use the base value of the second class.
   if (targets == dim(1) && base.size() == 2) return n.b.binary(fn::add, scores, base[1]);
   if (!(targets == dim(static_cast<std::int64_t>(base.size()))))
@@ -94,8 +94,8 @@ std::vector<value> classifier(node& n) {
     bool first = ids[0] == 0;
     value s = summed(n, f, at, weight_table(n, f, "class", 1, &only));
     if (first || numbers_of(n, "base_values").size() == 2) s = with_base(n, s);
-    index =
-        b.to_type(b.with_dims(b.binary(fn::greater, s, positive ? 0.5 : 0.0), {x.type().dims[0]}), element_type::i64);
+    index = b.to_type(b.with_dims(b.binary(fn::greater, s, positive ? 0.5 : 0.0), {x.type().dims.at(0)}),
+                      element_type::i64);
     s = b.to_type(s, element_type::f32);
     scores = first ? two_class_scores(n, s, !positive)
                    : transformed_scores(

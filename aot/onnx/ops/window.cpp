@@ -47,7 +47,7 @@ value padded_image(node& n, value image, const std::vector<std::int64_t>& size, 
        dilations = spatial_list(n, "dilations", size.size(), 1, 1);
   if ((automatic != "SAME_UPPER" && automatic != "SAME_LOWER") || image.type().rank() != size.size() + 2) return image;
   for (std::size_t a = 0; a < size.size(); ++a) {
-    dim in = image.type().dims[a + 2], stride = strides[a];
+    dim in = image.type().dims.at(a + 2), stride = strides[a];
     if (in.is_static() || strides[a] == 1) continue;
     dim reach = (size[a] - 1) * dilations[a] + 1, out = (in + stride - dim(1)) / stride;
     dim total = n.b.facts().max((out - dim(1)) * stride + reach - in, 0), smaller = total / dim(2);
