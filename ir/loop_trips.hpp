@@ -1,6 +1,6 @@
 // The budget of a loop. A file of a few hundred bytes can ask for 2^62 trips, which never ends. A trip costs at least
-// 25 ns on the host, so this many take seconds where the body does next to nothing. --time-limit bounds bodies that do
-// more. Pure; any thread.
+// 25 ns on the host, so that a loop with an empty body reaches the budget within seconds. Loops whose bodies do more
+// are ended by --time-limit. Pure; any thread.
 #pragma once
 
 #include <cstdint>

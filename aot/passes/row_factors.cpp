@@ -56,7 +56,8 @@ std::optional<literal> scaled(const literal& weights, bool depth_last, const std
   return literal(weights.type(), std::move(bytes));
 }
 
-// A normalization that is multiplied with constant factors, and the value without them.
+// A normalization whose result is multiplied by a constant vector: `product` is that multiplication, `rows` the
+// normalization alone, `factors` the vector.
 struct scaled_rows {
   value product;
   value rows;

@@ -41,7 +41,8 @@ class row_scales {
   const matrix_instruction* unit_;
   std::int64_t sums_ = 0;
   Value memory_;
-  // Eight elements each, or the sum of their squares; and their numbers.
+  // What each thread has loaded of the rows, eight elements at a time, and later the sum of their squares; and for each
+  // of these the number of the eight among those of all rows.
   values loaded_, numbers_;
 };
 

@@ -12,7 +12,8 @@ std::vector<version_range> choose_versions(std::span<const std::vector<double>> 
   std::vector<double> least(samples, never);
   for (const auto& of_version : cycles)
     for (std::size_t s = 0; s < samples; ++s) least[s] = std::min(least[s], of_version[s]);
-  // best[c][s]: the loss of samples 0 to s - 1 in c ranges, and how the last of these begins.
+  // best[c][s]: the least loss of time when the first s samples (numbers of rows) are divided into c ranges, each with
+  // one version; the sample at which the last range begins, and its version.
   struct state {
     double loss = never;
     std::size_t begin = 0, version = 0;
