@@ -17,7 +17,7 @@ class Module;
 namespace kiln {
 
 // Defines the functions kiln.math.NAME listed in `names` ("exp.f32", "pow.f64") for a GPU, with the implementations of
-// mlir_bridge/gpu/device_functions.hpp.
+// mlir_bridge/codegen/elementary_functions.hpp.
 void define_math(llvm::Module& module, std::span<const std::string> names, const target_row& target);
 
 // `kernel` lists its launches, whose symbols the module exports. Fills its object, registers, spills and statistics. On

@@ -65,7 +65,7 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   if (!narrow) g.bounded_sizes.clear();
   if (open) std::ranges::move(codegen::open_checks(*g.fusion), std::back_inserter(g.bounded_sizes));
   const codegen::codegen_target& on =
-      cpu ? cpu::host_codegen_target() : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
+      cpu ? cpu::host_codegen_target(target) : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
   g.emitter =
       std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, configuration, on, *g.code);
   std::vector<codegen::inner_anchor> emitted;

@@ -40,6 +40,9 @@ struct codegen_target {
   // Generates a libm function, given by its f64 name, on f32 or f64 values of any number of lanes. exp, log, erf and
   // tanh are among them. Names with the suffix ".fast" are approximations for f16 data.
   mlir::Value (*function)(code_builder&, std::string_view name, std::span<const mlir::Value> operands) = nullptr;
+  // For a target with libm (`function` is null): the functions of f32 that it computes for all lanes at once. Returns
+  // null for the others.
+  mlir::Value (*vector_function)(code_builder&, std::string_view name, std::span<const mlir::Value> operands) = nullptr;
 };
 
 }  // namespace kiln::codegen

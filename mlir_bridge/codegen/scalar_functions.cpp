@@ -65,11 +65,13 @@ Value binary(const call& c) {
 // for bf16, which has the range of f32: some approximations do not cover it.
 bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
 
-// A function that MLIR expands for f32. For f64, libm is called.
+// A function that MLIR expands for f32 where the target does not. For f64, libm is called.
 template <class Op>
 Value expanded(const call& c, const char* name) {
   if (takes_fast_form(c)) return call_libm(c.b, std::string(name) + ".fast", c.x);
   if (c.b.on.function || c.type == element_type::f64) return call_libm(c.b, name, c.x);
+  if (c.b.on.vector_function)
+    if (Value result = c.b.on.vector_function(c.b, name, c.x)) return result;
   return c.make<Op>(c.x[0]);
 }
 
@@ -321,6 +323,12 @@ Value exponential(code_builder& b, Value x) {
 
 Value call_libm(code_builder& b, const std::string& function, std::span<const Value> operands) {
   if (b.on.function) return b.on.function(b, function, operands);
+  if (b.on.vector_function)
+    if (Value result = b.on.vector_function(b, function, operands)) return result;
+  return call_libm_by_lane(b, function, operands);
+}
+
+Value call_libm_by_lane(code_builder& b, const std::string& function, std::span<const Value> operands) {
   mlir::Type scalar = b.scalar_of(operands[0]);
   std::string symbol = scalar.isF32() ? function + "f" : function;
   auto module = b.builder.getInsertionBlock()->getParentOp()->getParentOfType<mlir::ModuleOp>();

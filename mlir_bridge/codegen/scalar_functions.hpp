@@ -22,6 +22,8 @@ Value float_in_range_to_integer(code_builder& code, Value v, element_type to);
 // Applies a libm function (given by its f64 name, "tan"), or the target's replacement for it, to each lane of an f32 or
 // f64 value.
 Value call_libm(code_builder& code, const std::string& function, std::span<const Value> operands);
+// Calls libm itself for each lane.
+Value call_libm_by_lane(code_builder& code, const std::string& function, std::span<const Value> operands);
 
 // Minimum for reductions and pooling. Returns NaN if an operand is NaN, as the reference does.
 Value smaller(code_builder& code, element_type type, Value a, Value b);

@@ -2,6 +2,8 @@
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/cpu/pointwise.hpp"
+#include "mlir_bridge/cpu/vector_functions.hpp"
+#include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
 namespace {
@@ -41,13 +43,20 @@ void close_stage(kernel_emitter& e) {
 
 }  // namespace
 
-const codegen_target& host_codegen_target() {
-  static constexpr codegen_target host{.small_code = true,
-                                       .reads_between = true,
-                                       .open_stage = open_stage,
-                                       .close_stage = close_stage,
-                                       .pointwise_into = emit_pointwise_into};
-  return host;
+bool has_multiply_add(const target_row& row) { return row.triple != x86_triple || row.vector_bits >= 256; }
+
+const codegen_target& host_codegen_target(const target_row& row) {
+  static constexpr codegen_target plain{.small_code = true,
+                                        .reads_between = true,
+                                        .open_stage = open_stage,
+                                        .close_stage = close_stage,
+                                        .pointwise_into = emit_pointwise_into};
+  static constexpr codegen_target fused = [] {
+    codegen_target target = plain;
+    target.vector_function = vector_function;
+    return target;
+  }();
+  return has_multiply_add(row) ? fused : plain;
 }
 
 }  // namespace kiln::cpu

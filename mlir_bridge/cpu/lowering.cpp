@@ -8,6 +8,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir_bridge/codegen/to_llvm.hpp"
 #include "mlir_bridge/cpu/contraction/factor_loads.hpp"
+#include "mlir_bridge/cpu/host_codegen_target.hpp"
 #include "mlir_bridge/targets/target_table.hpp"
 
 namespace kiln::cpu {
@@ -68,7 +69,7 @@ std::unique_ptr<llvm::Module> lower_to_llvm(mlir::ModuleOp module, llvm::LLVMCon
                                             std::span<const launch> launches) {
   erase_unused(module);
   auto result = codegen::to_llvm(module, context);
-  if (target.triple == x86_triple && target.vector_bits < 256) unfuse(*result);
+  if (!has_multiply_add(target)) unfuse(*result);
   set_function_attributes(*result, target, launches);
   return result;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mlir_bridge/codegen/call_intrinsic.hpp"
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/targets/target_row.hpp"
 
@@ -20,14 +21,6 @@ struct intrinsic_names {
   std::array<std::string_view, 3> workgroup;
 };
 const intrinsic_names& intrinsics(target_family family);
-
-// Emits a call of an LLVM intrinsic. `result` is null for intrinsics without a result. Overloaded intrinsics get their
-// suffix from the types.
-Value call_intrinsic(code_builder& code, std::string_view name, mlir::Type result, std::span<const Value> operands);
-inline Value call_intrinsic(code_builder& code, std::string_view name, mlir::Type result,
-                            std::initializer_list<Value> operands = {}) {
-  return call_intrinsic(code, name, result, std::span(operands.begin(), operands.size()));
-}
 
 // What LLVM's schedulers for AMD GPUs may move across a point. Matrix instructions are not among the arithmetic.
 enum class passing { nothing, arithmetic };

@@ -5,9 +5,9 @@
 #include <limits>
 #include <numbers>
 
-#include "mlir_bridge/gpu/device_math.hpp"
+#include "mlir_bridge/codegen/elementary_functions.hpp"
 
-namespace kiln::gpu {
+namespace kiln::codegen {
 
 namespace arith = mlir::arith;
 
@@ -22,13 +22,13 @@ format format_of(bool wide) { return wide ? format{64, 52, 1023} : format{32, 23
 
 }  // namespace
 
-Value device_math::polynomial(Value x, std::initializer_list<double> coefficients) const {
+Value elementary_functions::polynomial(Value x, std::initializer_list<double> coefficients) const {
   Value result;
   for (double c : coefficients) result = result ? fma(result, x, number(x, c)) : number(x, c);
   return result;
 }
 
-Value device_math::scale(Value x, Value n) const {
+Value elementary_functions::scale(Value x, Value n) const {
   format f = format_of(wide(x));
   auto power = [&](Value k) {
     return from_bits(b.make<arith::ShLIOp>(b.add(k, f.bias), b.integer(k.getType(), f.mantissa)), x);
@@ -38,7 +38,7 @@ Value device_math::scale(Value x, Value n) const {
 }
 
 // e^x = 2^n * e^r with an integer n and |r| <= ln2 / 2. r is reduced in two steps.
-Value device_math::exp(Value x, int doublings) const {
+Value elementary_functions::exp(Value x, int doublings) const {
   bool w = wide(x);
   Value low = number(x, w ? -746 : -105), high = number(x, w ? 711 : 90);
   Value clamped = select(less(x, low), low, select(less(high, x), high, x));
@@ -50,6 +50,9 @@ Value device_math::exp(Value x, int doublings) const {
     power = polynomial(r, {1.6059043836821613e-10, 2.08767569878681e-09, 2.505210838544172e-08, 2.7557319223985893e-07,
                            2.755731922398589e-06, 2.48015873015873e-05, 1.984126984126984e-04, 1.388888888888889e-03,
                            8.333333333333333e-03, 4.1666666666666664e-02, 1.6666666666666666e-01, 0.5, 1, 1});
+  } else if (hardware.exp2.empty()) {
+    power =
+        polynomial(r, {1.984126984e-04, 1.388888889e-03, 8.333333333e-03, 4.166666667e-02, 1.666666667e-01, 0.5, 1, 1});
   } else {
     power = fast_exp2(mul(r, std::numbers::log2e));
   }
@@ -58,7 +61,7 @@ Value device_math::exp(Value x, int doublings) const {
 }
 
 // x = 2^k * m with m in [sqrt(1/2), sqrt(2)).
-Value device_math::log(Value x) const {
+Value elementary_functions::log(Value x) const {
   bool w = wide(x);
   format f = format_of(w);
   Value tiny = less(x, w ? 0x1p-1022 : 0x1p-126);
@@ -90,7 +93,7 @@ Value device_math::log(Value x) const {
   return select(less(x, 0), number(x, nan), select(is_nan(x), x, result));
 }
 
-Value device_math::log1p(Value x) const {
+Value elementary_functions::log1p(Value x) const {
   // The rounding error of 1 + x is added back as a first-order term.
   Value sum = add(x, 1.0), lost = sub(x, sub(sum, number(x, 1)));
   Value result = log(sum), corrected = add(result, div(lost, sum));
@@ -98,7 +101,7 @@ Value device_math::log1p(Value x) const {
   return select(extreme, result, corrected);
 }
 
-Value device_math::tanh(Value x) const {
+Value elementary_functions::tanh(Value x) const {
   Value a = abs(x), z = mul(x, x), small;
   if (wide(x)) {
     Value p = polynomial(z, {-9.64399179425052238628E-1, -9.92877231001918586564E1, -1.61468768441708447952E3});
@@ -114,7 +117,7 @@ Value device_math::tanh(Value x) const {
   return select(less(a, 0.6), small, copy_sign(large, x));
 }
 
-Value device_math::sinh(Value x) const {
+Value elementary_functions::sinh(Value x) const {
   Value a = abs(x), z = mul(x, x), small;
   if (wide(x))
     small = fma(
@@ -128,24 +131,24 @@ Value device_math::sinh(Value x) const {
   return select(less(a, 1.0), small, copy_sign(large, x));
 }
 
-Value device_math::cosh(Value x) const {
+Value elementary_functions::cosh(Value x) const {
   Value half = exp(abs(x), -1);
   return add(half, div(number(x, 0.25), half));
 }
 
-Value device_math::asinh(Value x) const {
+Value elementary_functions::asinh(Value x) const {
   Value a = abs(x), z = mul(a, a);
   Value small = log1p(add(a, div(z, add(sqrt(add(z, 1.0)), 1.0)))), large = add(log(a), std::numbers::ln2);
   return select(less(a, straight), x, copy_sign(select(less(a, 1e9), small, large), x));
 }
 
-Value device_math::acosh(Value x) const {
+Value elementary_functions::acosh(Value x) const {
   Value t = sub(x, number(x, 1));
   Value small = log1p(add(t, sqrt(fma(t, t, mul(t, 2.0))))), large = add(log(x), std::numbers::ln2);
   return select(less(x, 1.0), number(x, nan), select(less(x, 1e9), small, large));
 }
 
-Value device_math::atanh(Value x) const {
+Value elementary_functions::atanh(Value x) const {
   Value a = abs(x);
   return select(less(a, straight), x, copy_sign(mul(log1p(div(mul(a, 2.0), sub(number(x, 1), a))), 0.5), x));
 }
@@ -153,7 +156,7 @@ Value device_math::atanh(Value x) const {
 namespace {
 
 // Returns -log(1 - erf(t)), and erf(t) / t - 1 for small t.
-Value erf_exponent(const device_math& m, Value t) {
+Value erf_exponent(const elementary_functions& m, Value t) {
   Value s = m.mul(t, t);
   Value r = m.polynomial(t, {-1.72853470e-5, 3.83197126e-4}), u = m.polynomial(t, {-3.88396438e-3, 2.42546219e-2});
   r = m.fma(r, s, u);
@@ -162,7 +165,7 @@ Value erf_exponent(const device_math& m, Value t) {
   r = m.fma(r, t, m.number(t, -1.28717512e-1));
   return m.fma(r, t, m.neg(t));
 }
-Value erf_small(const device_math& m, Value x) {
+Value erf_small(const elementary_functions& m, Value x) {
   Value p = m.polynomial(m.mul(x, x),
                          {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   return m.fma(p, x, x);
@@ -171,12 +174,12 @@ constexpr double erf_limit = 0.927734375;
 
 }  // namespace
 
-Value device_math::erf(Value x) const {
+Value elementary_functions::erf(Value x) const {
   Value a = abs(x), large = sub(number(x, 1), exp(erf_exponent(*this, a)));
   return select(less(a, erf_limit), erf_small(*this, x), select(is_nan(x), x, copy_sign(large, x)));
 }
 
-Value device_math::fast_erf(Value x) const {
+Value elementary_functions::fast_erf(Value x) const {
   Value a = abs(x), large = sub(number(x, 1), fast_exp(erf_exponent(*this, a)));
   return select(less(a, erf_limit), erf_small(*this, x), select(is_nan(x), x, copy_sign(large, x)));
 }
@@ -184,7 +187,7 @@ Value device_math::fast_erf(Value x) const {
 namespace {
 
 // Completes pow from |x|^y: the sign and the special cases.
-Value signed_power(const device_math& m, Value x, Value y, Value magnitude) {
+Value signed_power(const elementary_functions& m, Value x, Value y, Value magnitude) {
   code_builder& b = m.b;
   Value a = m.abs(x), whole = b.make<mlir::math::TruncOp>(y), half = m.mul(y, 0.5);
   Value is_whole = b.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, whole, y);
@@ -204,7 +207,7 @@ Value signed_power(const device_math& m, Value x, Value y, Value magnitude) {
 
 }  // namespace
 
-Value device_math::pow(Value x, Value y) const {
+Value elementary_functions::pow(Value x, Value y) const {
   // For f32, the logarithm needs more digits than an f32 has.
   if (wide(x)) return signed_power(*this, x, y, exp(mul(y, log(abs(x)))));
   mlir::Type f64 = code_builder::with_lanes(b.builder.getF64Type(), code_builder::lanes_of(x));
@@ -212,12 +215,12 @@ Value device_math::pow(Value x, Value y) const {
   return signed_power(*this, x, y, b.make<arith::TruncFOp>(x.getType(), power));
 }
 
-Value device_math::fast_pow(Value x, Value y) const {
+Value elementary_functions::fast_pow(Value x, Value y) const {
   return signed_power(*this, x, y, fast_exp2(mul(y, each_lane(hardware.log2, abs(x)))));
 }
 
 // Long division of the mantissas. Each step produces as many bits as fit into an integer besides the divisor. Exact.
-Value device_math::fmod(Value x, Value y) const {
+Value elementary_functions::fmod(Value x, Value y) const {
   bool w = wide(x);
   format f = format_of(w);
   mlir::Type i64 = b.builder.getI64Type();
@@ -255,4 +258,4 @@ Value device_math::fmod(Value x, Value y) const {
   });
 }
 
-}  // namespace kiln::gpu
+}  // namespace kiln::codegen

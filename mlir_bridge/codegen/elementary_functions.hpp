@@ -1,21 +1,38 @@
-// The expansions behind device_functions.hpp, written with one small set of arithmetic helpers. Internal to
-// mlir_bridge/gpu.
+// libm's functions as code: on GPUs, which have no libm, and for the vectors of CPUs. They are built from multiply-add,
+// integer arithmetic on the bits, and hardware instructions where there are any (exp2, log2, reciprocal). f32 functions
+// are within a few units in the last place of libm and have its NaN, infinities and denormal results. For f64 there are
+// the exponential functions, pow and fmod. Internal to mlir_bridge.
 #pragma once
 
 #include <initializer_list>
-#include <string>
+#include <span>
+#include <string_view>
 
-#include "mlir_bridge/gpu/device_functions.hpp"
+#include "mlir_bridge/codegen/code_builder.hpp"
 
-namespace kiln::gpu {
+namespace kiln::codegen {
 
-using namespace codegen;
+// What a target has for these functions.
+struct approximations {
+  // Names of LLVM's f32 intrinsics for approximations in hardware. Empty if there is none: a polynomial or a division
+  // is used, and the functions with the suffix ".fast" cannot be built.
+  std::string_view exp2, log2, reciprocal;
+  // The function by the target's libm. Where it is given, sin, cos and tan are code for all lanes at once and leave
+  // vectors with a large angle to it.
+  Value (*by_libm)(code_builder&, std::string_view name, std::span<const Value> operands) = nullptr;
+};
+
+// `name` is the f64 name in libm; operands are f32 or f64 with equal lanes. A name that ends in ".fast" (exp, exp2,
+// log, tanh, erf, pow, div, sigmoid) has an error of about 2^-18, which is enough for 16-bit elements. Returns null if
+// there is no such function for the type.
+Value elementary_function(code_builder& code, std::string_view name, std::span<const Value> operands,
+                          const approximations& hardware);
 
 // For |x| below this, tan, asinh and atanh return x, in f64 as well. A division there could flush denormals.
 inline constexpr double straight = 1e-8;
 
 // Arithmetic on floats of one width with any number of lanes.
-struct device_math {
+struct elementary_functions {
   code_builder& b;
   const approximations& hardware;
 
@@ -58,7 +75,7 @@ struct device_math {
   // Applies a scalar f32 function lane by lane. For functions whose code is too large to be repeated for vectors.
   Value by_lane(std::span<const Value> operands, const std::function<Value(std::span<const Value>)>& body) const;
 
-  // device_exponentials.cpp
+  // elementary_exponentials.cpp
   Value exp(Value x, int doublings = 0) const;  // exp(x) * 2^doublings
   Value log(Value x) const;
   Value log1p(Value x) const;
@@ -71,14 +88,14 @@ struct device_math {
   Value erf(Value x) const;
   Value pow(Value x, Value y) const;
   Value fmod(Value x, Value y) const;
-  // device_trigonometry.cpp, f32
+  // elementary_trigonometry.cpp, f32
   Value sin(Value x) const;
   Value cos(Value x) const;
   Value tan(Value x) const;
   Value asin(Value x) const;
   Value acos(Value x) const;
   Value atan(Value x) const;
-  // device_functions.cpp: for 16-bit elements
+  // elementary_functions.cpp: for 16-bit elements
   Value fast_exp2(Value x) const { return each_lane(hardware.exp2, x); }
   Value fast_exp(Value x) const;
   Value fast_log(Value x) const;
@@ -92,9 +109,13 @@ struct device_math {
     // |remainder| <= pi/4; quadrant is i32.
     Value remainder, quadrant;
   };
+  // For angles below the limit of elementary_trigonometry.cpp, of any number of lanes; and for any one angle.
+  reduced_angle reduce_small_angle(Value x) const;
   reduced_angle reduce_angle(Value x) const;
+  // Applies a function of a reduced angle: by lanes, or to all lanes at once (approximations::by_libm).
+  Value of_angle(std::string_view name, Value x, const std::function<Value(Value, reduced_angle)>& body) const;
   Value sine_polynomial(Value r) const;
   Value cosine_polynomial(Value r) const;
 };
 
-}  // namespace kiln::gpu
+}  // namespace kiln::codegen

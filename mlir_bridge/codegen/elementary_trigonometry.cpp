@@ -5,9 +5,9 @@
 #include <limits>
 #include <numbers>
 
-#include "mlir_bridge/gpu/device_math.hpp"
+#include "mlir_bridge/codegen/elementary_functions.hpp"
 
-namespace kiln::gpu {
+namespace kiln::codegen {
 
 namespace arith = mlir::arith;
 
@@ -20,14 +20,19 @@ constexpr std::array<std::uint32_t, 7> two_over_pi{0x28be60db, 0x9391054a, 0x7f0
 
 }  // namespace
 
-device_math::reduced_angle device_math::reduce_angle(Value x) const {
+elementary_functions::reduced_angle elementary_functions::reduce_small_angle(Value x) const {
+  Value j = round(mul(x, 2 / std::numbers::pi));
+  Value r = fma(j, -0x1.921fb0p+00, x);
+  r = fma(j, -0x1.5110b4p-22, r);
+  r = fma(j, -0x1.846988p-48, r);
+  return {r, to_integer(j)};
+}
+
+elementary_functions::reduced_angle elementary_functions::reduce_angle(Value x) const {
   mlir::Type i32 = b.builder.getI32Type(), i64 = b.builder.getI64Type();
   auto in_parts = [&] {
-    Value j = round(mul(x, 2 / std::numbers::pi));
-    Value r = fma(j, -0x1.921fb0p+00, x);
-    r = fma(j, -0x1.5110b4p-22, r);
-    r = fma(j, -0x1.846988p-48, r);
-    return values{r, to_integer(j)};
+    reduced_angle angle = reduce_small_angle(x);
+    return values{angle.remainder, angle.quadrant};
   };
   auto by_bits = [&] {
     auto number32 = [&](std::int64_t v) { return b.integer(i32, v); };
@@ -74,12 +79,12 @@ device_math::reduced_angle device_math::reduce_angle(Value x) const {
   return {select(less(abs(x), infinity), result[0], number(x, nan)), result[1]};
 }
 
-Value device_math::sine_polynomial(Value r) const {
+Value elementary_functions::sine_polynomial(Value r) const {
   Value z = mul(r, r);
   return fma(mul(r, z), polynomial(z, {2.725004243e-06, -1.984008788e-04, 8.333331878e-03, -1.666666666e-01}), r);
 }
 
-Value device_math::cosine_polynomial(Value r) const {
+Value elementary_functions::cosine_polynomial(Value r) const {
   Value z = mul(r, r);
   return fma(mul(z, z), polynomial(z, {-2.729878395e-07, 2.480057675e-05, -1.388888760e-03, 4.166666666e-02}),
              fma(z, -0.5, number(r, 1)));
@@ -95,32 +100,42 @@ Value bit(code_builder& b, Value quadrant, std::int64_t mask) {
 
 }  // namespace
 
-Value device_math::sin(Value x) const {
-  return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) {
-    auto [r, quadrant] = reduce_angle(lane[0]);
+Value elementary_functions::of_angle(std::string_view name, Value x,
+                                     const std::function<Value(Value, reduced_angle)>& body) const {
+  if (!hardware.by_libm)
+    return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) { return body(lane[0], reduce_angle(lane[0])); });
+  Value all_small = b.horizontal(mlir::vector::CombiningKind::AND, less(abs(x), most_reduced_in_parts));
+  return b.branch(
+      all_small, [&] { return values{body(x, reduce_small_angle(x))}; },
+      [&] { return values{hardware.by_libm(b, name, std::span(&x, 1))}; })[0];
+}
+
+Value elementary_functions::sin(Value x) const {
+  return of_angle("sin", x, [&](Value, reduced_angle angle) {
+    auto [r, quadrant] = angle;
     Value y = select(bit(b, quadrant, 1), cosine_polynomial(r), sine_polynomial(r));
     return select(bit(b, quadrant, 2), neg(y), y);
   });
 }
 
-Value device_math::cos(Value x) const {
-  return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) {
-    auto [r, quadrant] = reduce_angle(lane[0]);
+Value elementary_functions::cos(Value x) const {
+  return of_angle("cos", x, [&](Value, reduced_angle angle) {
+    auto [r, quadrant] = angle;
     Value y = select(bit(b, quadrant, 1), sine_polynomial(r), cosine_polynomial(r));
     return select(bit(b, b.add(quadrant, 1), 2), neg(y), y);
   });
 }
 
-Value device_math::tan(Value x) const {
-  return by_lane(std::span(&x, 1), [&](std::span<const Value> lane) {
-    auto [r, quadrant] = reduce_angle(lane[0]);
+Value elementary_functions::tan(Value x) const {
+  return of_angle("tan", x, [&](Value one, reduced_angle angle) {
+    auto [r, quadrant] = angle;
     Value s = sine_polynomial(r), c = cosine_polynomial(r), odd = bit(b, quadrant, 1);
     Value y = div(select(odd, neg(c), s), select(odd, s, c));
-    return select(less(abs(lane[0]), straight), lane[0], y);
+    return select(less(abs(one), straight), one, y);
   });
 }
 
-Value device_math::atan(Value x) const {
+Value elementary_functions::atan(Value x) const {
   Value a = abs(x), inverted = less(number(x, 1), a);
   Value t = select(inverted, div(number(x, 1), a), a), z = mul(t, t);
   Value p = fma(mul(t, z),
@@ -134,7 +149,7 @@ Value device_math::atan(Value x) const {
 namespace {
 
 // asin(t) for 0 <= t <= 1/2, z = t * t.
-Value small_arcsine(const device_math& m, Value t, Value z) {
+Value small_arcsine(const elementary_functions& m, Value t, Value z) {
   return m.fma(m.mul(t, z),
                m.polynomial(z, {3.400788374e-02, 1.694568762e-02, 3.114708121e-02, 4.459494640e-02, 7.500110788e-02,
                                 1.666666620e-01}),
@@ -143,7 +158,7 @@ Value small_arcsine(const device_math& m, Value t, Value z) {
 
 }  // namespace
 
-Value device_math::asin(Value x) const {
+Value elementary_functions::asin(Value x) const {
   Value a = abs(x), large = less(number(x, 0.5), a);
   Value z = select(large, fma(a, -0.5, number(x, 0.5)), mul(a, a)), t = select(large, sqrt(z), a);
   Value p = small_arcsine(*this, t, z);
@@ -151,7 +166,7 @@ Value device_math::asin(Value x) const {
   return copy_sign(result, x);
 }
 
-Value device_math::acos(Value x) const {
+Value elementary_functions::acos(Value x) const {
   Value a = abs(x), large = less(number(x, 0.5), a);
   Value z = select(large, fma(a, -0.5, number(x, 0.5)), mul(a, a)), t = select(large, sqrt(z), a);
   Value p = small_arcsine(*this, t, z), twice = mul(p, 2.0), negative = less(x, 0);
@@ -160,4 +175,4 @@ Value device_math::acos(Value x) const {
   return select(large, outer, inner);
 }
 
-}  // namespace kiln::gpu
+}  // namespace kiln::codegen
