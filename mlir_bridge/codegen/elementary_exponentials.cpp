@@ -60,6 +60,20 @@ Value elementary_functions::exp(Value x, int doublings) const {
   return select(is_nan(x), x, scale(power, doublings ? b.add(whole, doublings) : whole));
 }
 
+// As exp. n comes from adding a number with no bits for a fraction, and lies in the low bits of that sum, biased for
+// 2^(n-1): 2^127 is the largest power that a float holds, so the result is doubled by the polynomial (2 * e^r) and
+// overflows where it must. n <= -126 gives the bits of 0.
+Value elementary_functions::flushed_exp(Value x) const {
+  constexpr double bias = 126, no_fraction = 0x1.8p23 + bias;
+  Value clamped = select(less(x, -87.5), number(x, -87.5), select(less(number(x, 88.75), x), number(x, 88.75), x));
+  Value sum = fma(clamped, std::numbers::log2e, number(x, no_fraction)), n = sub(sum, number(x, no_fraction));
+  Value r = fma(n, -1.42860677e-06, fma(n, -6.93145752e-01, clamped));
+  Value power =
+      polynomial(r, {2.762889256e-03, 1.673755795e-02, 8.333678544e-02, 3.333303928e-01, 9.999998808e-01, 2, 2});
+  Value pattern = bits(sum);
+  return mul(power, from_bits(b.make<arith::ShLIOp>(pattern, b.integer(pattern.getType(), 23)), x));
+}
+
 // x = 2^k * m with m in [sqrt(1/2), sqrt(2)).
 Value elementary_functions::log(Value x) const {
   bool w = wide(x);

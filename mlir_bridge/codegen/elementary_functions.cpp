@@ -51,6 +51,7 @@ struct function_row {
 
 constexpr auto functions = std::to_array<function_row>({
     {"exp", true, +[](const elementary_functions& m, std::span<const Value> x) { return m.exp(x[0]); }},
+    {"exp.flushed", false, UNARY(flushed_exp)},
     {"log", true, UNARY(log)},
     {"pow", true, BINARY(pow)},
     {"tanh", true, UNARY(tanh)},

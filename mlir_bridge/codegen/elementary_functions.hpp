@@ -24,7 +24,7 @@ struct approximations {
 
 // `name` is the f64 name in libm; operands are f32 or f64 with equal lanes. A name that ends in ".fast" (exp, exp2,
 // log, tanh, erf, pow, div, sigmoid) has an error of about 2^-18, which is enough for 16-bit elements. Returns null if
-// there is no such function for the type.
+// there is no such function for the type. "exp.flushed" is an exp of f32 whose results below 2^-125.5 are 0.
 Value elementary_function(code_builder& code, std::string_view name, std::span<const Value> operands,
                           const approximations& hardware);
 
@@ -77,6 +77,8 @@ struct elementary_functions {
 
   // elementary_exponentials.cpp
   Value exp(Value x, int doublings = 0) const;  // exp(x) * 2^doublings
+  // exp of f32 in 14 operations. Results below 2^-125.5 are 0.
+  Value flushed_exp(Value x) const;
   Value log(Value x) const;
   Value log1p(Value x) const;
   Value tanh(Value x) const;

@@ -65,13 +65,11 @@ Value binary(const call& c) {
 // for bf16, which has the range of f32: some approximations do not cover it.
 bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
 
-// A function that MLIR expands for f32 where the target does not. For f64, libm is called.
+// A function that MLIR expands for f32. For f64, libm is called.
 template <class Op>
 Value expanded(const call& c, const char* name) {
   if (takes_fast_form(c)) return call_libm(c.b, std::string(name) + ".fast", c.x);
   if (c.b.on.function || c.type == element_type::f64) return call_libm(c.b, name, c.x);
-  if (c.b.on.vector_function)
-    if (Value result = c.b.on.vector_function(c.b, name, c.x)) return result;
   return c.make<Op>(c.x[0]);
 }
 
@@ -259,11 +257,8 @@ rule find_rule(scalar_function function) {
       };
     case scalar_function::sign: return kiln::codegen::sign;
     case bit_not: return +[](const call& c) { return c.make<arith::XOrIOp>(c.x[0], c.number(-1)); };
-    case exp:
-      return +[](const call& c) {
-        return takes_fast_form(c) ? call_libm(c.b, "exp.fast", c.x) : exponential(c.b, c.x[0]);
-      };
-    case log: return EXPANDED(LogOp, "log");
+    case exp: return +[](const call& c) { return call_libm(c.b, takes_fast_form(c) ? "exp.fast" : "exp", c.x); };
+    case log: return +[](const call& c) { return call_libm(c.b, takes_fast_form(c) ? "log.fast" : "log", c.x); };
     case sqrt: return FLOAT_UNARY(SqrtOp);
     case rsqrt: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.make<math::SqrtOp>(c.x[0])); };
     case reciprocal: return +[](const call& c) { return c.make<arith::DivFOp>(c.number(1), c.x[0]); };
@@ -316,10 +311,7 @@ Value larger(code_builder& b, element_type type, Value a, Value c) {
   return is_signed_integer(type) ? b.make<arith::MaxSIOp>(a, c).getResult() : b.make<arith::MaxUIOp>(a, c).getResult();
 }
 
-Value exponential(code_builder& b, Value x) {
-  if (b.on.function || b.scalar_of(x).isF64()) return call_libm(b, "exp", std::span(&x, 1));
-  return b.make<math::ExpOp>(x);
-}
+Value exponential(code_builder& b, Value x) { return call_libm(b, "exp", std::span(&x, 1)); }
 
 Value call_libm(code_builder& b, const std::string& function, std::span<const Value> operands) {
   if (b.on.function) return b.on.function(b, function, operands);

@@ -30,14 +30,12 @@ using mlir::failed;
 mlir::LogicalResult expand_math(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::Operation*> operations;
   module.walk([&](mlir::Operation* op) {
-    if (mlir::isa<mlir::math::ExpOp, mlir::math::LogOp, mlir::math::TanhOp, mlir::math::ErfOp>(op))
-      operations.push_back(op);
+    if (mlir::isa<mlir::math::TanhOp, mlir::math::ErfOp>(op)) operations.push_back(op);
   });
   if (operations.empty()) return mlir::success();
   mlir::RewritePatternSet patterns(module.getContext());
-  mlir::populateMathPolynomialApproximationPatterns(patterns, [](llvm::StringRef name) {
-    return name == "math.exp" || name == "math.log" || name == "math.tanh" || name == "math.erf";
-  });
+  mlir::populateMathPolynomialApproximationPatterns(
+      patterns, [](llvm::StringRef name) { return name == "math.tanh" || name == "math.erf"; });
   return mlir::applyOpPatternsGreedily(
       operations, std::move(patterns),
       mlir::GreedyRewriteConfig().setStrictness(mlir::GreedyRewriteStrictness::ExistingAndNewOps));

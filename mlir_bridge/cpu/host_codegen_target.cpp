@@ -50,7 +50,8 @@ const codegen_target& host_codegen_target(const target_row& row) {
                                         .reads_between = true,
                                         .open_stage = open_stage,
                                         .close_stage = close_stage,
-                                        .pointwise_into = emit_pointwise_into};
+                                        .pointwise_into = emit_pointwise_into,
+                                        .vector_function = vector_function_without_multiply_add};
   static constexpr codegen_target fused = [] {
     codegen_target target = plain;
     target.vector_function = vector_function;

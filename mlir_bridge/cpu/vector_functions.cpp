@@ -18,16 +18,42 @@ constexpr approximations cpu_approximations{
       return call_libm_by_lane(code, std::string(name), operands);
     }};
 
-// fmod is not among them: its long division is by lanes in any case. MLIR expands exp, tanh and erf, with fewer
-// instructions: exp flushes results below the smallest normal number to 0.
-constexpr auto names = std::to_array<std::string_view>(
-    {"log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow"});
+struct function_row {
+  std::string_view name, elementary;
+  bool needs_multiply_add = false;
+};
+
+// fmod is not among them: its long division is by lanes in any case. MLIR expands tanh and erf.
+constexpr auto functions = std::to_array<function_row>({{"exp", "exp.flushed"},
+                                                        {"log", "log"},
+                                                        {"pow", "pow"},
+                                                        {"sin", "sin", true},
+                                                        {"cos", "cos", true},
+                                                        {"tan", "tan", true},
+                                                        {"asin", "asin"},
+                                                        {"acos", "acos"},
+                                                        {"atan", "atan"},
+                                                        {"sinh", "sinh"},
+                                                        {"cosh", "cosh"},
+                                                        {"asinh", "asinh"},
+                                                        {"acosh", "acosh"},
+                                                        {"atanh", "atanh"}});
+
+Value find_function(code_builder& code, std::string_view name, std::span<const Value> operands, bool multiply_add) {
+  if (!code_builder::scalar_of(operands[0]).isF32()) return {};
+  auto row = std::ranges::find(functions, name, &function_row::name);
+  if (row == functions.end() || (row->needs_multiply_add && !multiply_add)) return {};
+  return elementary_function(code, row->elementary, operands, cpu_approximations);
+}
 
 }  // namespace
 
 Value vector_function(code_builder& code, std::string_view name, std::span<const Value> operands) {
-  if (!code_builder::scalar_of(operands[0]).isF32() || std::ranges::find(names, name) == names.end()) return {};
-  return elementary_function(code, name, operands, cpu_approximations);
+  return find_function(code, name, operands, true);
+}
+
+Value vector_function_without_multiply_add(code_builder& code, std::string_view name, std::span<const Value> operands) {
+  return find_function(code, name, operands, false);
 }
 
 }  // namespace kiln::cpu

@@ -8,8 +8,11 @@
 
 namespace kiln::cpu {
 
-// An implementation of codegen_target::vector_function for CPUs with multiply-add, which the reduction of angles needs.
-// Single values are computed like vectors, so that an element's result does not depend on its place.
+// Implementations of codegen_target::vector_function for CPUs with multiply-add and without, where sin, cos and tan are
+// left to libm: the reduction of angles needs it. Single values are computed like vectors, so that an element's result
+// does not depend on its place.
 mlir::Value vector_function(codegen::code_builder& code, std::string_view name, std::span<const mlir::Value> operands);
+mlir::Value vector_function_without_multiply_add(codegen::code_builder& code, std::string_view name,
+                                                 std::span<const mlir::Value> operands);
 
 }  // namespace kiln::cpu
