@@ -66,7 +66,7 @@ class fusion_checks {
       else if (i.op().is<scatter_nd>()) check_tuples(i, 0);
       else if (const auto* op = i.op().get_if<cache_update>())
         c_.not_negative(size(i, 0, op->axis) - size(i, 1, op->axis));
-      else if (const auto* op = i.op().get_if<top_k>()) c_.not_negative(size(i, 0, op->axis) - dim(op->k));
+      else if (const auto* op = i.op().get_if<top_k>()) check(*op, i);
       else if (const auto* op = i.op().get_if<convolution>()) check_groups(i.outputs()[0], op->layout, op->groups);
       else if (const auto* op = i.op().get_if<transposed_convolution>())
         check_groups(operand(i), op->layout, op->groups);
@@ -90,6 +90,13 @@ class fusion_checks {
       c_.not_negative_unless_empty(up ? start : last, count);
       c_.not_negative_unless_empty(in[axis] - dim(1) - (up ? last : start), count);
     }
+  }
+
+  // The keys of the CPU's kernel have 32 bits for an index.
+  void check(const top_k& op, const instruction& i) {
+    const dim& extent = size(i, 0, op.axis);
+    c_.not_negative(extent - dim(op.k));
+    c_.not_negative(dim(std::int64_t{1} << 32) - extent);
   }
 
   // All modes but the constant one copy elements of the axis, so the axis must not be empty.
