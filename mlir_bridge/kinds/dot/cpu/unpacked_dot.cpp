@@ -8,6 +8,7 @@
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/dot/cpu/block_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/unpacked_panels.hpp"
 
 namespace kiln::cpu {
@@ -195,8 +196,10 @@ bool is_unpacked_dot(const kernel_emitter& e, const dot_sizes& sizes) {
 }
 
 void emit_unpacked_dot(kernel_emitter& e, const dot_sizes& sizes) {
-  if (sizes.m >= least_panel_rows) emit_unpacked_panels(e, sizes);
-  else unpacked_dot(e, sizes).emit();
+  if (sizes.m >= least_panel_rows) return emit_unpacked_panels(e, sizes);
+  if (sizes.m <= most_block_rows)
+    if (const auto weights = find_block_weights(e, sizes)) return emit_block_dot(e, sizes, *weights);
+  unpacked_dot(e, sizes).emit();
 }
 
 }  // namespace kiln::cpu

@@ -1,0 +1,254 @@
+#include "mlir_bridge/kinds/dot/cpu/block_dot.hpp"
+
+#include <algorithm>
+
+#include "ir/ops/all.hpp"
+#include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t item_products = 1 << 16;
+
+bool is_code(element_type type) {
+  using enum element_type;
+  return type == u4 || type == i4 || type == u8 || type == i8;
+}
+
+// Returns true if v is equal along its last axis.
+bool equal_along_block(value v) {
+  const operation& op = v.producer->op();
+  const auto equal = [](value input) { return equal_along_block(input); };
+  if (op.is<broadcast>()) {
+    const auto& from = v.producer->inputs()[0].type().dims;
+    return from.empty() || from.back() == dim(1);
+  }
+  if (op.is<convert>() || op.is<elementwise>()) return std::ranges::all_of(v.producer->inputs(), equal);
+  return !v.type().dims.empty() && v.type().dims.back() == dim(1);
+}
+
+// Returns the two operands of v = f(varying, equal), in this order.
+std::optional<std::pair<value, value>> split(value v, scalar_function f, bool commutes) {
+  const auto* op = v.producer->op().get_if<elementwise>();
+  if (!op || op->function != f) return std::nullopt;
+  const value first = v.producer->inputs()[0], second = v.producer->inputs()[1];
+  if (equal_along_block(second)) return std::pair{first, second};
+  if (commutes && equal_along_block(first)) return std::pair{second, first};
+  return std::nullopt;
+}
+
+class block_dot {
+ public:
+  block_dot(kernel_emitter& emitter, const dot_sizes& sizes, const block_weights& weights)
+      : e(emitter),
+        code(emitter.code),
+        sizes_(sizes),
+        weights_(weights),
+        type_(weights.codes.type().type),
+        lanes_(register_lanes(emitter, element_type::f32)),
+        step_(storage_bits(type_) == 4 ? 2 * lanes_ : lanes_),
+        blocks_(sizes.k / weights.block),
+        columns_(sizes.m == 1 ? 4 : 2),
+        left_(emitter.materialize(emitter.anchor()->inputs()[0])),
+        codes_(*emitter.in_memory(weights.codes)) {}
+
+  void emit() {
+    arrange_rows();
+    const std::int64_t n = sizes_.n, whole = n / columns_ * columns_;
+    const std::int64_t width =
+        std::max(columns_, item_products / std::max<std::int64_t>(1, sizes_.m * sizes_.k) / columns_ * columns_);
+    e.begin_stage("block_dot", (n + width - 1) / width);
+    e.keep_loops();
+    tile_writer several(e, tile_shape{1, 1, columns_}, element_type::f32),
+        one(e, tile_shape{1, 1, 1}, element_type::f32);
+    code.loop(e.begin(), e.end(), 1, [&](Value item) {
+      Value first = code.mul(item, width), last = code.min(code.add(first, width), n), even = code.min(last, whole);
+      code.loop(first, even, columns_, [&](Value column) { multiply(column, columns_, several); });
+      if (whole < n) code.loop(code.max(first, whole), last, 1, [&](Value column) { multiply(column, 1, one); });
+    });
+    e.end_stage();
+  }
+
+ private:
+  // Writes the rows as f32 in the order in which the codes come out of their bytes: of 2 * lanes elements of 4 bits the
+  // even ones, then the odd ones. Sums the elements of each block by lanes.
+  void arrange_rows() {
+    rows_ = e.add_scratch(element_type::f32, {sizes_.m, sizes_.k});
+    if (weights_.offsets) sums_ = e.add_scratch(element_type::f32, {sizes_.m, blocks_, lanes_});
+    e.parallel("arrange_rows", {sizes_.m, blocks_}, weights_.block / lanes_ * 4, [&](std::span<const Value> at) {
+      const Value begin = code.add(code.mul(at[0], sizes_.k), code.mul(at[1], weights_.block));
+      Value sum = code.number(code.type(element_type::f32, lanes_), 0);
+      const values total = code.loop(0, weights_.block, step_, {sum}, [&](Value k, std::span<const Value> carried) {
+        const Value place = code.add(begin, k);
+        values parts{load_left(place)};
+        if (step_ > lanes_) parts = deinterleaved(parts[0], load_left(code.add(place, lanes_)));
+        Value result = carried[0];
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          code.store(e.pointer(rows_), code.add(place, static_cast<std::int64_t>(i) * lanes_), element_type::f32,
+                     parts[i]);
+          result = code.make<arith::AddFOp>(result, parts[i]);
+        }
+        return values{result};
+      });
+      if (!weights_.offsets) return;
+      const Value place = code.mul(code.add(code.mul(at[0], blocks_), at[1]), lanes_);
+      code.store(e.pointer(*sums_), place, element_type::f32, total[0]);
+    });
+  }
+
+  Value load_left(Value place) {
+    return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
+  }
+
+  values deinterleaved(Value low, Value high) {
+    values result;
+    for (std::int64_t first : {0, 1}) {
+      llvm::SmallVector<std::int64_t> order;
+      for (std::int64_t i = 0; i < lanes_; ++i) order.push_back(2 * i + first);
+      result.push_back(code.make<mlir::vector::ShuffleOp>(low, high, order));
+    }
+    return result;
+  }
+
+  // The codes of `step_` elements of a column as floats: one vector, or the even and the odd ones.
+  values load_codes(Value column, Value k) {
+    const std::int64_t in_byte = step_ / lanes_;
+    const Value place = code.div(code.add(code.mul(column, sizes_.k), k), in_byte);
+    const bool is_signed = is_signed_integer(type_);
+    const mlir::Type wide = code.with_lanes(code.builder.getI32Type(), lanes_);
+    const Value bytes = code.load(e.pointer(codes_), place, element_type::u8, lanes_);
+    const Value x = is_signed ? code.make<arith::ExtSIOp>(wide, bytes).getResult()
+                              : code.make<arith::ExtUIOp>(wide, bytes).getResult();
+    const auto number = [&](Value v) { return code.make<arith::SIToFPOp>(code.type(element_type::f32, lanes_), v); };
+    if (in_byte == 1) return {number(x)};
+    const Value four = code.integer(wide, 4), rest = code.integer(wide, 28);
+    if (!is_signed)
+      return {number(code.make<arith::AndIOp>(x, code.integer(wide, 15))), number(code.make<arith::ShRUIOp>(x, four))};
+    const Value low = code.make<arith::ShLIOp>(x, rest);
+    return {number(code.make<arith::ShRSIOp>(low, rest)), number(code.make<arith::ShRSIOp>(x, four))};
+  }
+
+  Value of_block(value v, Value column, Value block) {
+    evaluator ev(e);
+    values where(v.type().rank() - 3, code.constant(0));
+    where.insert(where.end(), {column, block, code.constant(0)});
+    return widen(code, ev.element(v, where), v.type().type, element_type::f32);
+  }
+
+  // Computes all rows of `count` columns.
+  void multiply(Value column, std::int64_t count, tile_writer& writer) {
+    const std::int64_t m = sizes_.m;
+    const Value zero = code.number(code.type(element_type::f32, lanes_), 0);
+    values sums(static_cast<std::size_t>(m * count), zero);
+    sums = code.loop(0, blocks_, 1, sums, [&](Value block, std::span<const Value> carried) {
+      values result(carried.begin(), carried.end()), parts;
+      values offsets;
+      for (std::int64_t c = 0; c < count && weights_.offsets; ++c) {
+        Value offset = of_block(*weights_.offsets, code.add(column, c), block);
+        if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);
+        offsets.push_back(code.splat(offset, lanes_));
+      }
+      for (std::int64_t r = 0; r < m; ++r) {
+        Value sum;
+        if (weights_.offsets)
+          sum = code.load(e.pointer(*sums_), code.mul(code.add(block, r * blocks_), lanes_), element_type::f32, lanes_);
+        for (std::int64_t c = 0; c < count; ++c)
+          parts.push_back(sum ? code.make<arith::MulFOp>(sum, offsets[static_cast<std::size_t>(c)]).getResult() : zero);
+      }
+      const Value begin = code.mul(block, weights_.block);
+      for (std::int64_t k = 0; k < weights_.block; k += step_) add_products(column, count, code.add(begin, k), parts);
+      for (std::int64_t c = 0; c < count; ++c) {
+        const Value scale = code.splat(of_block(weights_.scales, code.add(column, c), block), lanes_);
+        for (std::int64_t r = 0; r < m; ++r) {
+          const auto i = static_cast<std::size_t>(r * count + c);
+          result[i] = code.fma(parts[i], scale, result[i]);
+        }
+      }
+      return result;
+    });
+    for (std::int64_t r = 0; r < m; ++r)
+      write(r, column, std::span(sums).subspan(static_cast<std::size_t>(r * count), static_cast<std::size_t>(count)),
+            writer);
+  }
+
+  // parts[r, c] += row r * column c over `step_` elements from k on.
+  void add_products(Value column, std::int64_t count, Value k, values& parts) {
+    std::vector<values> columns;
+    for (std::int64_t c = 0; c < count; ++c) columns.push_back(load_codes(code.add(column, c), k));
+    for (std::int64_t r = 0; r < sizes_.m; ++r)
+      for (std::size_t half = 0; half < columns[0].size(); ++half) {
+        const Value place = code.add(k, r * sizes_.k + static_cast<std::int64_t>(half) * lanes_),
+                    row = code.load(e.pointer(rows_), place, element_type::f32, lanes_);
+        for (std::int64_t c = 0; c < count; ++c) {
+          Value& part = parts[static_cast<std::size_t>(r * count + c)];
+          part = code.fma(row, columns[static_cast<std::size_t>(c)][half], part);
+        }
+      }
+  }
+
+  void write(std::int64_t row, Value column, std::span<const Value> sums, tile_writer& writer) {
+    values totals;
+    for (Value s : sums) totals.push_back(code.horizontal(mlir::vector::CombiningKind::ADD, s));
+    tile_place place;
+    place.valid_rows = code.constant(1);
+    place.rows_always_full = true;
+    place.column = column;
+    place.locate = [&](Value) {
+      values where(sizes_.batch.size(), code.constant(0));
+      where.push_back(code.constant(row));
+      return where;
+    };
+    writer.write({code.from_lanes(totals)}, place);
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const dot_sizes& sizes_;
+  const block_weights& weights_;
+  element_type type_;
+  std::int64_t lanes_;
+  // Elements along the depth whose codes are loaded at once.
+  std::int64_t step_;
+  std::int64_t blocks_, columns_;
+  buffer left_, codes_, rows_;
+  std::optional<buffer> sums_;
+};
+
+}  // namespace
+
+std::optional<block_weights> find_block_weights(const kernel_emitter& e, const dot_sizes& sizes) {
+  value v = e.anchor()->inputs()[1];
+  const element_type left = e.anchor()->inputs()[0].type().type;
+  if (accumulation_type(left) != element_type::f32 || !v.producer->op().is<reshape>()) return std::nullopt;
+  v = v.producer->inputs()[0];
+  const auto& dims = v.type().dims;
+  if (dims.size() < 3 || !(dims[dims.size() - 3] == dim(sizes.n)) || !dims.back().is_static()) return std::nullopt;
+  block_weights found;
+  found.block = dims.back().value();
+  if (!(dims[dims.size() - 2] * dims.back() == dim(sizes.k))) return std::nullopt;
+  const auto scaled = split(v, scalar_function::mul, true);
+  if (!scaled) return std::nullopt;
+  value x = scaled->first;
+  found.scales = scaled->second;
+  if (const auto moved = split(x, scalar_function::sub, false))
+    x = moved->first, found.offsets = moved->second, found.subtracts_offset = true;
+  else if (const auto added = split(x, scalar_function::add, true)) x = added->first, found.offsets = added->second;
+  if (!x.producer->op().is<convert>()) return std::nullopt;
+  found.codes = x.producer->inputs()[0];
+  const element_type type = found.codes.type().type;
+  if (!is_code(type) || !e.in_memory(found.codes) || found.codes.type().rank() != dims.size()) return std::nullopt;
+  const std::int64_t step = register_lanes(e, element_type::f32) * (storage_bits(type) == 4 ? 2 : 1);
+  if (found.block % step != 0) return std::nullopt;
+  return found;
+}
+
+void emit_block_dot(kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights) {
+  block_dot(e, sizes, weights).emit();
+}
+
+}  // namespace kiln::cpu
