@@ -43,6 +43,19 @@ TEST(Int4, ProductsOfFewRows) {
     }
 }
 
+// One to four rows: whole vectors of codes and what is left of them, blocks shorter and longer than a vector, and codes
+// without a sign, whose offset is a constant.
+TEST(Int4, ProductsOfBlocks) {
+  for (element_type packed : {i4, u4, u8})
+    for (std::int64_t m : {1, 2, 3, 4})
+      for (auto [n, k, group] : {std::array<std::int64_t, 3>{9, 288, 32}, {6, 192, 64}, {5, 1024, 128}, {7, 512, 256}})
+        for (bool zero_points : {false, true}) {
+          SCOPED_TRACE(std::string(name(packed)));
+          expect_matches(*int4_dot({m, k}, {n, k, group, packed, f32, zero_points}), 1e-6);
+          if (HasFatalFailure()) return;
+        }
+}
+
 // Panels of columns, with columns in the last one and steps in the last piece of the depth that do not fill it. 270
 // rows are two items.
 TEST(Int4, ProductsOfManyRows) {

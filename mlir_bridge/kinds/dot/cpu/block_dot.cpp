@@ -1,46 +1,14 @@
 #include "mlir_bridge/kinds/dot/cpu/block_dot.hpp"
 
-#include <algorithm>
-
-#include "ir/ops/all.hpp"
-#include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
-#include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/cpu/contraction/tile.hpp"
+#include "mlir_bridge/kinds/dot/cpu/column_groups.hpp"
 
 namespace kiln::cpu {
 
 namespace {
 
 namespace arith = mlir::arith;
-
-constexpr std::int64_t item_products = 1 << 16;
-
-bool is_code(element_type type) {
-  using enum element_type;
-  return type == u4 || type == i4 || type == u8 || type == i8;
-}
-
-// Returns true if v is equal along its last axis.
-bool equal_along_block(value v) {
-  const operation& op = v.producer->op();
-  const auto equal = [](value input) { return equal_along_block(input); };
-  if (op.is<broadcast>()) {
-    const auto& from = v.producer->inputs()[0].type().dims;
-    return from.empty() || from.back() == dim(1);
-  }
-  if (op.is<convert>() || op.is<elementwise>()) return std::ranges::all_of(v.producer->inputs(), equal);
-  return !v.type().dims.empty() && v.type().dims.back() == dim(1);
-}
-
-// Returns the two operands of v = f(varying, equal), in this order.
-std::optional<std::pair<value, value>> split(value v, scalar_function f, bool commutes) {
-  const auto* op = v.producer->op().get_if<elementwise>();
-  if (!op || op->function != f) return std::nullopt;
-  const value first = v.producer->inputs()[0], second = v.producer->inputs()[1];
-  if (equal_along_block(second)) return std::pair{first, second};
-  if (commutes && equal_along_block(first)) return std::pair{second, first};
-  return std::nullopt;
-}
 
 class block_dot {
  public:
@@ -59,19 +27,9 @@ class block_dot {
 
   void emit() {
     arrange_rows();
-    const std::int64_t n = sizes_.n, whole = n / columns_ * columns_;
-    const std::int64_t width =
-        std::max(columns_, item_products / std::max<std::int64_t>(1, sizes_.m * sizes_.k) / columns_ * columns_);
-    e.begin_stage("block_dot", (n + width - 1) / width);
-    e.keep_loops();
-    tile_writer several(e, tile_shape{1, 1, columns_}, element_type::f32),
-        one(e, tile_shape{1, 1, 1}, element_type::f32);
-    code.loop(e.begin(), e.end(), 1, [&](Value item) {
-      Value first = code.mul(item, width), last = code.min(code.add(first, width), n), even = code.min(last, whole);
-      code.loop(first, even, columns_, [&](Value column) { multiply(column, columns_, several); });
-      if (whole < n) code.loop(code.max(first, whole), last, 1, [&](Value column) { multiply(column, 1, one); });
+    for_column_groups(e, sizes_, "block_dot", columns_, [&](Value column, std::int64_t count, const write_row& write) {
+      multiply(column, count, write);
     });
-    e.end_stage();
   }
 
  private:
@@ -133,15 +91,8 @@ class block_dot {
     return {number(code.make<arith::ShRSIOp>(low, rest)), number(code.make<arith::ShRSIOp>(x, four))};
   }
 
-  Value of_block(value v, Value column, Value block) {
-    evaluator ev(e);
-    values where(v.type().rank() - 3, code.constant(0));
-    where.insert(where.end(), {column, block, code.constant(0)});
-    return widen(code, ev.element(v, where), v.type().type, element_type::f32);
-  }
-
   // Computes all rows of `count` columns.
-  void multiply(Value column, std::int64_t count, tile_writer& writer) {
+  void multiply(Value column, std::int64_t count, const write_row& write) {
     const std::int64_t m = sizes_.m;
     const Value zero = code.number(code.type(element_type::f32, lanes_), 0);
     values sums(static_cast<std::size_t>(m * count), zero);
@@ -149,7 +100,7 @@ class block_dot {
       values result(carried.begin(), carried.end()), parts;
       values offsets;
       for (std::int64_t c = 0; c < count && weights_.offsets; ++c) {
-        Value offset = of_block(*weights_.offsets, code.add(column, c), block);
+        Value offset = of_blocks(e, *weights_.offsets, code.add(column, c), block);
         if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);
         offsets.push_back(code.splat(offset, lanes_));
       }
@@ -163,7 +114,7 @@ class block_dot {
       const Value begin = code.mul(block, weights_.block);
       for (std::int64_t k = 0; k < weights_.block; k += step_) add_products(column, count, code.add(begin, k), parts);
       for (std::int64_t c = 0; c < count; ++c) {
-        const Value scale = code.splat(of_block(weights_.scales, code.add(column, c), block), lanes_);
+        const Value scale = code.splat(of_blocks(e, weights_.scales, code.add(column, c), block), lanes_);
         for (std::int64_t r = 0; r < m; ++r) {
           const auto i = static_cast<std::size_t>(r * count + c);
           result[i] = code.fma(parts[i], scale, result[i]);
@@ -171,9 +122,13 @@ class block_dot {
       }
       return result;
     });
-    for (std::int64_t r = 0; r < m; ++r)
-      write(r, column, std::span(sums).subspan(static_cast<std::size_t>(r * count), static_cast<std::size_t>(count)),
-            writer);
+    for (std::int64_t r = 0; r < m; ++r) {
+      values totals;
+      for (std::int64_t c = 0; c < count; ++c)
+        totals.push_back(
+            code.horizontal(mlir::vector::CombiningKind::ADD, sums[static_cast<std::size_t>(r * count + c)]));
+      write(r, totals);
+    }
   }
 
   // parts[r, c] += row r * column c over `step_` elements from k on.
@@ -191,21 +146,6 @@ class block_dot {
       }
   }
 
-  void write(std::int64_t row, Value column, std::span<const Value> sums, tile_writer& writer) {
-    values totals;
-    for (Value s : sums) totals.push_back(code.horizontal(mlir::vector::CombiningKind::ADD, s));
-    tile_place place;
-    place.valid_rows = code.constant(1);
-    place.rows_always_full = true;
-    place.column = column;
-    place.locate = [&](Value) {
-      values where(sizes_.batch.size(), code.constant(0));
-      where.push_back(code.constant(row));
-      return where;
-    };
-    writer.write({code.from_lanes(totals)}, place);
-  }
-
   kernel_emitter& e;
   code_builder& code;
   const dot_sizes& sizes_;
@@ -220,32 +160,6 @@ class block_dot {
 };
 
 }  // namespace
-
-std::optional<block_weights> find_block_weights(const kernel_emitter& e, const dot_sizes& sizes) {
-  value v = e.anchor()->inputs()[1];
-  const element_type left = e.anchor()->inputs()[0].type().type;
-  if (accumulation_type(left) != element_type::f32 || !v.producer->op().is<reshape>()) return std::nullopt;
-  v = v.producer->inputs()[0];
-  const auto& dims = v.type().dims;
-  if (dims.size() < 3 || !(dims[dims.size() - 3] == dim(sizes.n)) || !dims.back().is_static()) return std::nullopt;
-  block_weights found;
-  found.block = dims.back().value();
-  if (!(dims[dims.size() - 2] * dims.back() == dim(sizes.k))) return std::nullopt;
-  const auto scaled = split(v, scalar_function::mul, true);
-  if (!scaled) return std::nullopt;
-  value x = scaled->first;
-  found.scales = scaled->second;
-  if (const auto moved = split(x, scalar_function::sub, false))
-    x = moved->first, found.offsets = moved->second, found.subtracts_offset = true;
-  else if (const auto added = split(x, scalar_function::add, true)) x = added->first, found.offsets = added->second;
-  if (!x.producer->op().is<convert>()) return std::nullopt;
-  found.codes = x.producer->inputs()[0];
-  const element_type type = found.codes.type().type;
-  if (!is_code(type) || !e.in_memory(found.codes) || found.codes.type().rank() != dims.size()) return std::nullopt;
-  const std::int64_t step = register_lanes(e, element_type::f32) * (storage_bits(type) == 4 ? 2 : 1);
-  if (found.block % step != 0) return std::nullopt;
-  return found;
-}
 
 void emit_block_dot(kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights) {
   block_dot(e, sizes, weights).emit();

@@ -9,6 +9,7 @@
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 #include "mlir_bridge/kinds/dot/cpu/block_dot.hpp"
+#include "mlir_bridge/kinds/dot/cpu/digit_dot.hpp"
 #include "mlir_bridge/kinds/dot/cpu/unpacked_panels.hpp"
 
 namespace kiln::cpu {
@@ -198,7 +199,8 @@ bool is_unpacked_dot(const kernel_emitter& e, const dot_sizes& sizes) {
 void emit_unpacked_dot(kernel_emitter& e, const dot_sizes& sizes) {
   if (sizes.m >= least_panel_rows) return emit_unpacked_panels(e, sizes);
   if (sizes.m <= most_block_rows)
-    if (const auto weights = find_block_weights(e, sizes)) return emit_block_dot(e, sizes, *weights);
+    if (const auto weights = find_block_weights(e, sizes))
+      return is_digit_dot(e, sizes, *weights) ? emit_digit_dot(e, sizes, *weights) : emit_block_dot(e, sizes, *weights);
   unpacked_dot(e, sizes).emit();
 }
 

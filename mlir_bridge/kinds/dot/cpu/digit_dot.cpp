@@ -1,0 +1,268 @@
+#include "mlir_bridge/kinds/dot/cpu/digit_dot.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/byte_product.hpp"
+#include "mlir_bridge/cpu/contraction/tile.hpp"
+#include "mlir_bridge/kinds/dot/cpu/column_groups.hpp"
+
+namespace kiln::cpu {
+
+namespace {
+
+namespace arith = mlir::arith;
+
+constexpr std::int64_t digits = 3, digit_bits = 8;
+// Elements whose codes are in one lane of 32 bits, the even ones and the odd ones.
+constexpr std::int64_t elements_of_lane = 8;
+// Elements of the shortest vectors of codes: 16 bytes.
+constexpr std::int64_t least_elements = 32;
+// The largest element of a block. 0x7f7f7f is the largest number whose three digits are at most 127; a product with the
+// rounded inverse of the maximum may exceed this bound by one. Blocks of smaller elements than the least maximum are
+// rounded to multiples of 2^-122.
+constexpr double largest = 0x7f7f00, least_maximum = 0x1p-100;
+
+// A column's codes from some element on, and the scales and offsets of their blocks.
+struct column_part {
+  byte_factor even, odd;
+  Value scale, offset;
+};
+
+class digit_dot {
+ public:
+  digit_dot(kernel_emitter& emitter, const dot_sizes& sizes, const block_weights& weights)
+      : e(emitter),
+        code(emitter.code),
+        sizes_(sizes),
+        weights_(weights),
+        is_signed_(is_signed_integer(weights.codes.type().type)),
+        products_(*find_byte_products(emitter.target, element_type::u8, element_type::i8)),
+        lanes_(register_lanes(emitter, element_type::f32)),
+        left_(emitter.materialize(emitter.anchor()->inputs()[0])),
+        codes_(*emitter.in_memory(weights.codes)),
+        digits_(emitter.add_scratch(element_type::i8, {sizes.m, digits, 2, sizes.k / 2})),
+        scales_(emitter.add_scratch(element_type::f32, {sizes.m, sizes.k / weights.block})) {
+    if (weights.offsets || is_signed_)
+      sums_ = emitter.add_scratch(element_type::f32, {sizes.m, sizes.k / elements_of_lane});
+  }
+
+  void emit() {
+    divide_rows();
+    for_column_groups(
+        e, sizes_, "digit_dot", sizes_.m == 1 ? 4 : 2,
+        [&](Value column, std::int64_t count, const write_row& write) { multiply(column, count, write); });
+  }
+
+ private:
+  std::int64_t blocks() const { return sizes_.k / weights_.block; }
+  mlir::Type integers(std::int64_t lanes) { return code.with_lanes(code.builder.getI32Type(), lanes); }
+  Value digit_place(std::int64_t row, std::int64_t digit, std::int64_t odd, Value half) const {
+    return code.add(half, ((row * digits + digit) * 2 + odd) * (sizes_.k / 2));
+  }
+
+  // Writes the digits of each block, those of its even and of its odd elements apart, its scale, and the sums of its
+  // integers that share a lane.
+  void divide_rows() {
+    const std::int64_t block = weights_.block;
+    e.parallel("divide_rows", {sizes_.m, blocks()}, block, [&](std::span<const Value> at) {
+      const Value begin = code.add(code.mul(at[0], sizes_.k), code.mul(at[1], block));
+      Value most = code.number(code.type(element_type::f32, lanes_), least_maximum);
+      most = code.loop(0, block, lanes_, {most}, [&](Value k, std::span<const Value> carried) {
+        Value magnitude = code.make<mlir::math::AbsFOp>(load_left(code.add(begin, k)));
+        return values{larger(code, element_type::f32, magnitude, carried[0])};
+      })[0];
+      const Value maximum = code.horizontal(mlir::vector::CombiningKind::MAXIMUMF, most);
+      const Value bound = code.number(maximum.getType(), largest);
+      const Value inverse = code.splat(code.make<arith::DivFOp>(bound, maximum), lanes_);
+      code.store(e.pointer(scales_), code.add(code.mul(at[0], blocks()), at[1]), element_type::f32,
+                 code.make<arith::DivFOp>(maximum, bound));
+      code.loop(0, block, 2 * lanes_, [&](Value k) {
+        const Value place = code.add(begin, k);
+        const values parts = deinterleaved(load_left(place), load_left(code.add(place, lanes_)));
+        Value both;
+        for (std::int64_t odd : {0, 1}) {
+          const Value scaled = code.make<arith::MulFOp>(parts[static_cast<std::size_t>(odd)], inverse);
+          Value number =
+              code.make<arith::FPToSIOp>(integers(lanes_), code.make<mlir::math::RoundEvenOp>(scaled).getResult());
+          both = both ? code.add(both, number) : number;
+          const Value half = code.div(code.add(code.mul(at[1], block), k), 2);
+          store_digits(code.add(half, code.mul(at[0], digits * sizes_.k)), odd, number);
+        }
+        if (sums_) store_sums(code.div(place, elements_of_lane), both);
+      });
+    });
+  }
+
+  // From the last digit to the first: the low byte as a signed number is a digit, and what is left is shifted.
+  void store_digits(Value at, std::int64_t odd, Value number) {
+    const mlir::Type type = number.getType(), bytes = code.with_lanes(code.builder.getI8Type(), lanes_);
+    const Value shift = code.integer(type, digit_bits);
+    for (std::int64_t digit = digits - 1; digit >= 0; --digit) {
+      const Value low = code.make<arith::TruncIOp>(bytes, number);
+      code.store(e.pointer(digits_), digit_place(0, digit, odd, at), element_type::i8, low);
+      if (digit == 0) break;
+      number = code.sub(number, code.make<arith::ExtSIOp>(type, low));
+      number = code.make<arith::ShRSIOp>(number, shift);
+    }
+  }
+
+  // `both`: the sums of the even and odd neighbours; four of them share a lane.
+  void store_sums(Value place, Value both) {
+    Value total;
+    for (std::int64_t part = 0; part < bytes_of_lane; ++part) {
+      llvm::SmallVector<std::int64_t> order;
+      for (std::int64_t i = part; i < lanes_; i += bytes_of_lane) order.push_back(i);
+      const Value some = code.make<mlir::vector::ShuffleOp>(both, both, order);
+      total = total ? code.add(total, some) : some;
+    }
+    code.store(e.pointer(*sums_), place, element_type::f32,
+               code.make<arith::SIToFPOp>(code.type(element_type::f32, lanes_ / bytes_of_lane), total));
+  }
+
+  Value load_left(Value place) {
+    return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
+  }
+
+  values deinterleaved(Value low, Value high) {
+    values result;
+    for (std::int64_t first : {0, 1}) {
+      llvm::SmallVector<std::int64_t> order;
+      for (std::int64_t i = 0; i < lanes_; ++i) order.push_back(2 * i + first);
+      result.push_back(code.make<mlir::vector::ShuffleOp>(low, high, order));
+    }
+    return result;
+  }
+
+  // Computes all rows of `count` columns: with whole registers of codes, then what is left with halves of them.
+  void multiply(Value column, std::int64_t count, const write_row& write) {
+    const std::int64_t m = sizes_.m, at_once = lanes_ * elements_of_lane, whole = sizes_.k / at_once * at_once;
+    auto total = [&](const values& sums, values& totals) {
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const Value sum = code.horizontal(mlir::vector::CombiningKind::ADD, sums[i]);
+        totals[i] = totals[i] ? code.make<arith::AddFOp>(totals[i], sum).getResult() : sum;
+      }
+    };
+    auto zeros = [&](std::int64_t lanes) {
+      return values(static_cast<std::size_t>(m * count), code.number(code.type(element_type::f32, lanes), 0));
+    };
+    values totals(static_cast<std::size_t>(m * count));
+    if (whole > 0)
+      total(code.loop(0, whole, at_once, zeros(lanes_),
+                      [&](Value k, std::span<const Value> sums) {
+                        return with_products(column, count, k, lanes_, values(sums.begin(), sums.end()));
+                      }),
+            totals);
+    std::int64_t done = whole;
+    for (std::int64_t lanes = lanes_ / 2; done < sizes_.k; lanes /= 2) {
+      if (done + lanes * elements_of_lane > sizes_.k) continue;
+      total(with_products(column, count, code.constant(done), lanes, zeros(lanes)), totals);
+      done += lanes * elements_of_lane;
+    }
+    for (std::int64_t r = 0; r < m; ++r)
+      write(r, std::span(totals).subspan(static_cast<std::size_t>(r * count), static_cast<std::size_t>(count)));
+  }
+
+  // Numbers of the blocks that lanes [0, lanes) from element k on belong to, in each of those lanes.
+  Value in_lanes(std::int64_t lanes, const std::function<Value(std::int64_t count)>& of_some_blocks) {
+    const std::int64_t some = std::max<std::int64_t>(1, lanes * elements_of_lane / weights_.block);
+    const Value numbers = of_some_blocks(some);
+    if (some == 1) return code.splat(numbers, lanes);
+    llvm::SmallVector<std::int64_t> order;
+    for (std::int64_t i = 0; i < lanes; ++i) order.push_back(i * some / lanes);
+    return code.make<mlir::vector::ShuffleOp>(numbers, numbers, order);
+  }
+
+  // sums[r, c] + the products of `lanes` * 8 elements from k on.
+  values with_products(Value column, std::int64_t count, Value k, std::int64_t lanes, values sums) {
+    const Value block = code.div(k, weights_.block), half = code.div(k, 2);
+    const mlir::Type floats = code.type(element_type::f32, lanes);
+    std::vector<column_part> columns;
+    for (std::int64_t c = 0; c < count; ++c) {
+      const Value at = code.add(column, c);
+      column_part part = codes_of(code.add(code.mul(at, sizes_.k / 2), half), lanes * bytes_of_lane);
+      part.scale = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, weights_.scales, at, block, n); });
+      part.offset = offset_of(at, block, lanes);
+      columns.push_back(part);
+    }
+    for (std::int64_t r = 0; r < sizes_.m; ++r) {
+      const Value row_scale = in_lanes(lanes, [&](std::int64_t n) {
+        return code.load(e.pointer(scales_), code.add(block, r * blocks()), element_type::f32, n);
+      });
+      Value row_sums;
+      if (sums_)
+        row_sums =
+            code.load(e.pointer(*sums_), code.add(code.div(k, elements_of_lane), r * (sizes_.k / elements_of_lane)),
+                      element_type::f32, lanes);
+      for (std::int64_t c = 0; c < count; ++c) {
+        const column_part& part = columns[static_cast<std::size_t>(c)];
+        Value sum = code.integer(integers(lanes), 0);
+        for (std::int64_t digit = 0; digit < digits; ++digit) {
+          if (digit > 0) sum = code.make<arith::ShLIOp>(sum, code.integer(sum.getType(), digit_bits));
+          for (std::int64_t odd : {0, 1}) {
+            const Value factor = code.load(e.pointer(digits_), digit_place(r, digit, odd, half), element_type::i8,
+                                           lanes * bytes_of_lane);
+            sum = add_byte_products(code, products_, odd ? part.odd : part.even, {factor, {}}, sum);
+          }
+        }
+        Value number = code.make<arith::SIToFPOp>(floats, sum);
+        if (part.offset) number = code.fma(part.offset, row_sums, number);
+        Value& of_both = sums[static_cast<std::size_t>(r * count + c)];
+        of_both = code.fma(number, code.make<arith::MulFOp>(part.scale, row_scale), of_both);
+      }
+    }
+    return sums;
+  }
+
+  // The codes of even and of odd elements, as unsigned bytes; those of signed types are 8 more.
+  column_part codes_of(Value place, std::int64_t bytes) {
+    Value x = code.load(e.pointer(codes_), place, element_type::u8, bytes);
+    if (is_signed_) x = code.make<arith::XOrIOp>(x, code.integer(x.getType(), 0x88));
+    column_part part;
+    part.even.first = code.make<arith::AndIOp>(x, code.integer(x.getType(), 15));
+    part.odd.first = code.make<arith::ShRUIOp>(x, code.integer(x.getType(), 4));
+    return part;
+  }
+
+  // What is to be added to a code, in each lane; null for 0.
+  Value offset_of(Value column, Value block, std::int64_t lanes) {
+    Value offset;
+    if (weights_.offsets) {
+      offset = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, *weights_.offsets, column, block, n); });
+      if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);
+    }
+    if (!is_signed_) return offset;
+    const Value bias = code.number(code.type(element_type::f32, lanes), -8);
+    return offset ? code.make<arith::AddFOp>(offset, bias).getResult() : bias;
+  }
+
+  kernel_emitter& e;
+  code_builder& code;
+  const dot_sizes& sizes_;
+  const block_weights& weights_;
+  bool is_signed_;
+  byte_products products_;
+  std::int64_t lanes_;
+  buffer left_, codes_;
+  // [row, digit, parity, half of k], [row, block], [row, lane].
+  buffer digits_, scales_;
+  std::optional<buffer> sums_;
+};
+
+}  // namespace
+
+bool is_digit_dot(const kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights) {
+  const auto products = find_byte_products(e.target, element_type::u8, element_type::i8);
+  return products && products->vnni && storage_bits(weights.codes.type().type) == 4 && sizes.k % least_elements == 0 &&
+         std::has_single_bit(static_cast<std::uint64_t>(weights.block)) &&
+         weights.block % (2 * register_lanes(e, element_type::f32)) == 0;
+}
+
+void emit_digit_dot(kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights) {
+  digit_dot(e, sizes, weights).emit();
+}
+
+}  // namespace kiln::cpu
