@@ -48,12 +48,13 @@ def genai_turn(folder, prompt_file, new):
     parameters = og.GeneratorParams(model)
     parameters.set_search_options(do_sample=False, max_length=len(prompt) + new)
     generator = og.Generator(model, parameters)
+    loaded = time.perf_counter()
     generator.append_tokens(prompt.astype(np.int32))
     times = []
     for _ in range(new):
         generator.generate_next_token()
         times.append(time.perf_counter())
-    print(json.dumps({"first_ms": 1e3 * (times[0] - begin), "tokens_per_second": (new - 1) / (times[-1] - times[0]), "tokens": [int(t) for t in generator.get_sequence(0)[len(prompt):]]}))
+    print(json.dumps({"first_ms": 1e3 * (times[0] - begin), "prompt_ms": 1e3 * (times[0] - loaded), "tokens_per_second": (new - 1) / (times[-1] - times[0]), "tokens": [int(t) for t in generator.get_sequence(0)[len(prompt):]]}))
 
 
 def write_gguf(llama, path, quantized):
