@@ -283,6 +283,8 @@ class partitioner {
       evaluations += r.count;
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
+    // What is repeated takes more memory than what it is made of, and a reader repeats it for nothing.
+    if (at.at->op().is<broadcast>()) return true;
     if (at.readings.size() > most_readings && !reads_one_row(*at.at)) return false;
     // The result of QuantizeLinear takes less memory than any value before it, so the search stops here.
     if (is_quantization(*at.at)) return false;

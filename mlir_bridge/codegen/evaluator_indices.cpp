@@ -122,10 +122,34 @@ std::pair<axis_index, axis_index> evaluator_rules::divide(const axis_index& inde
   return {quotient, remainder};
 }
 
+bool evaluator_rules::is_equal_in_lanes(value v, const position& where, int& operations) {
+  if (operations-- <= 0) return false;
+  const operation& op = v.producer->op();
+  if (op.is<broadcast>()) {
+    const std::vector<dim>& from = v.producer->inputs()[0].type().dims;
+    const std::size_t lead = where.size() - from.size();
+    for (std::size_t axis = 0; axis < where.size(); ++axis)
+      if (!where[axis].uniform() && axis >= lead && !(from[axis - lead] == dim(1))) return false;
+    return true;
+  }
+  return (op.is<elementwise>() || op.is<convert>()) && std::ranges::all_of(v.producer->inputs(), [&](value input) {
+           return is_equal_in_lanes(input, where, operations);
+         });
+}
+
 axis_index evaluator_rules::looked_up(value indices, const position& at, const dim& extent) {
   bool uniform = std::ranges::all_of(at, &axis_index::uniform);
+  position places = at;
+  // One index for all lanes, as where whole rows are gathered, leaves their elements neighbours.
+  if (int operations = 16; !uniform && is_equal_in_lanes(indices, at, operations)) {
+    for (axis_index& place : places) {
+      if (place.each) place.base = code.to_index(code.lane(place.each, 0));
+      place.step = 0, place.each = {};
+    }
+    uniform = true;
+  }
   std::int64_t wide = uniform ? 1 : lanes;
-  Value found = ev.at(indices, at, wide);
+  Value found = ev.at(indices, places, wide);
   found = convert_element(code, found, indices.type().type, element_type::i64);
   Value wrapped = code.select(code.less(found, code.integer(found.getType(), 0)), e.add(found, extent), found);
   axis_index result = ev.from_each(code.to_index(e.min(code.max(wrapped, 0), extent - 1)), wide);

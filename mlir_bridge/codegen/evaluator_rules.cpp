@@ -44,22 +44,6 @@ bool is_gathered(const kernel_emitter& e, value v, int& operations) {
   return std::ranges::any_of(v.producer->inputs(), [&](value input) { return is_gathered(e, input, operations); });
 }
 
-// Returns true if the elements of v at all lanes are known to be equal.
-bool is_equal_in_lanes(value v, const position& where, int& operations) {
-  if (operations-- <= 0) return false;
-  const operation& op = v.producer->op();
-  if (op.is<broadcast>()) {
-    const std::vector<dim>& from = v.producer->inputs()[0].type().dims;
-    const std::size_t lead = where.size() - from.size();
-    for (std::size_t axis = 0; axis < where.size(); ++axis)
-      if (!where[axis].uniform() && axis >= lead && !(from[axis - lead] == dim(1))) return false;
-    return true;
-  }
-  return (op.is<elementwise>() || op.is<convert>()) && std::ranges::all_of(v.producer->inputs(), [&](value input) {
-           return is_equal_in_lanes(input, where, operations);
-         });
-}
-
 }  // namespace
 
 Value evaluator_rules::rule(const elementwise& op) {

@@ -64,6 +64,9 @@ struct evaluator_rules {
   bool on_one_side(const axis_index& index, std::span<const dim> boundaries) const;
   // Reads an element of an index tensor as a position in [0, extent): negative indices count from the end, and indices
   // out of range are clamped.
+  // Returns true if the elements of v at all lanes are known to be equal. Looks at no more than `operations`
+  // operations.
+  static bool is_equal_in_lanes(value v, const position& where, int& operations);
   axis_index looked_up(value indices, const position& at, const dim& extent);
   axis_index padded(const axis_index& index, const pad& op, std::size_t axis, const dim& extent);
   Value concat_from(const concat& op, std::size_t first, std::size_t last, const std::vector<dim>& begins);
