@@ -3,13 +3,15 @@ turns, and the copies that PyTorch's profiler sees in 20 calls. Answers are comp
 
     python bench/onnxruntime_gpu.py KILN PLUGIN MODEL.onnx... [--device cuda:0] [--precision fp16] [--option graph=on] [--runs 300] [--turns 3]
 
-Needs onnxruntime from 1.25 on, and torch for the profiler.
+Each model has a process of its own. "enqueued" is a call of 200 on a stream of torch (option `stream`), of which the last is
+waited for. Needs onnxruntime from 1.25 on, and torch for the stream and the profiler.
 """
 import argparse
 import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -71,8 +73,33 @@ def copies(call):
     return sum("emcpy" not in n and "emset" not in n and "ynchronize" not in n for n in names), sum("emcpy" in n for n in names)
 
 
-def perf_ms(kiln, file, device, runs):
-    done = subprocess.run([kiln, "perf", file, "--device", device, "-n", str(runs), "--warmup", "100", "--json"], capture_output=True, text=True, check=True)
+def on_stream_ms(path, o, feed, expected, runs=200):
+    """Milliseconds of a call when each is enqueued on a stream of torch and only the last one is waited for."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    session = session_of(path, o, stream=stream.cuda_stream)
+    binding, results = bound(session, feed, expected, o.device)
+    for _ in range(100):
+        session.run_with_iobinding(binding)
+    stream.synchronize()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        session.run_with_iobinding(binding)
+    stream.synchronize()
+    return (time.perf_counter() - begin) * 1e3 / runs
+
+
+def session_of(path, o, **more):
+    given = dict(p.split("=", 1) for p in o.option)
+    session = ort.InferenceSession(path, options(o.device, compiler=o.kiln, precision=o.precision or "model", **given, **more))
+    if session.get_providers()[0] != "KilnGpuExecutionProvider":
+        raise SystemExit(f"{path}: the session runs without Kiln")
+    return session
+
+
+def perf_ms(file, o):
+    done = subprocess.run([o.kiln, "perf", file, "--device", o.device, "-n", str(o.runs), "--warmup", "100", "--json"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["p50_ms"]
 
 
@@ -83,10 +110,7 @@ def measure(o, path, folder):
     feed = inputs_of(reference)
     expected = reference.run(None, feed)
     begin = time.perf_counter()
-    given = dict(p.split("=", 1) for p in o.option)
-    session = ort.InferenceSession(path, options(o.device, compiler=o.kiln, precision=o.precision or "model", **given))
-    if session.get_providers()[0] != "KilnGpuExecutionProvider":
-        raise SystemExit(f"{path}: the session runs without Kiln")
+    session = session_of(path, o)
     binding, results = bound(session, feed, expected, o.device)
     call = lambda: session.run_with_iobinding(binding)
     call()
@@ -98,11 +122,13 @@ def measure(o, path, folder):
         return median_ms(call, o.runs)
 
     plugin_ms()
-    turns = [(perf_ms(o.kiln, file, o.device, o.runs), plugin_ms()) for _ in range(o.turns)]
+    turns = [(perf_ms(file, o), plugin_ms()) for _ in range(o.turns)]
     ours, plugin = (statistics.median(t) for t in zip(*turns))
     name = os.path.basename(path).removesuffix(".onnx")
     print(f"{name:24} kiln perf {ours:.4f} ms, onnxruntime {plugin:.4f} ms, ratio {plugin / ours:.3f}, first answer {first:.2f} s, error {error:.1e}", end="", flush=True)
-    print(", %d kernels and %d copies in 20 calls" % copies(call) if o.device.startswith("cuda") else "", flush=True)
+    if o.device.startswith("cuda") and not o.times_only:  # last, because the profiler stays attached to the process and makes calls slower
+        print(f", {on_stream_ms(path, o, feed, expected):.4f} ms enqueued, %d kernels and %d copies in 20 calls" % copies(call), end="")
+    print(flush=True)
 
 
 def main():
@@ -115,12 +141,16 @@ def main():
     arguments.add_argument("--option", action="append", default=[], help="of the provider, as graph=on")
     arguments.add_argument("--runs", type=int, default=300)
     arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--times-only", action="store_true", help="without the stream of torch and the profiler")
     o = arguments.parse_args()
     o.kiln = os.path.abspath(o.kiln)
+    if len(o.models) > 1:
+        for path in o.models:
+            subprocess.run([sys.executable, __file__, *(a for a in sys.argv[1:] if a not in o.models or a == path)])
+        return
     ort.register_execution_provider_library("kiln", os.path.abspath(o.plugin))
-    for path in o.models:
-        with tempfile.TemporaryDirectory() as folder:
-            measure(o, path, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        measure(o, o.models[0], folder)
 
 
 if __name__ == "__main__":

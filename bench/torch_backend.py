@@ -4,11 +4,13 @@ Weights are random. Needs torch, onnxscript, torchvision and transformers, and K
     PYTHONPATH=build/ci/python python bench/torch_backend.py [--device cuda] [--threads 2] [--cold N] [MODEL...]
 
 Each model and backend has a process of its own. With --cold its first call is timed twice: with empty caches, and in a second
-process with the caches of the first (N of the cold ones run at a time; the warm ones run alone and give the other figures).
+process with the caches of the first (N of the cold ones run at a time; the warm ones measure alone and give the other figures).
 `reduce-overhead` is inductor with CUDA graphs.
 """
 import argparse
 import concurrent.futures
+import contextlib
+import fcntl
 import json
 import os
 import statistics
@@ -78,7 +80,18 @@ def median_ms(function, device, runs=30):
     return statistics.median(timed(function, device)[0] for _ in range(runs))
 
 
-def measure(name, backend, device, threads):
+@contextlib.contextmanager
+def alone(lock):
+    """While processes that start wait for the one that measures."""
+    if not lock:
+        yield
+        return
+    with open(lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def measure(name, backend, device, threads, lock):
     """One model with one backend, in this process, as a dict of figures."""
     import torch
     from kiln import torch_backend
@@ -87,7 +100,7 @@ def measure(name, backend, device, threads):
     torch.set_num_threads(threads)
     model, x = MODELS[name]()
     model, x = model.eval().to(device), x.to(device)
-    with torch.no_grad():
+    with torch.no_grad(), alone(lock):
         expected = tensors_of(model(x))
         eager = median_ms(lambda: model(x), device)
         more = {"kiln": {"backend": torch_backend.kiln, "options": {"threads": threads}}, "inductor": {}, "reduce-overhead": {"mode": "reduce-overhead"}}
@@ -98,14 +111,15 @@ def measure(name, backend, device, threads):
         later = median_ms(lambda: compiled(x), device)
     counters = torch._dynamo.utils.counters
     refused = [r.refused for r in torch_backend.graphs() if r.refused]
-    return {"eager_ms": eager, "ms": later, "first_s": first / 1e3, "error": error, "graphs": counters["stats"]["unique_graphs"], "breaks": sum(counters["graph_break"].values()), "refused": refused}
+    found = sum(getattr(r, "found", False) for r in torch_backend.graphs())
+    return {"eager_ms": eager, "ms": later, "first_s": first / 1e3, "error": error, "graphs": counters["stats"]["unique_graphs"], "breaks": sum(counters["graph_break"].values()), "refused": refused, "found": found}
 
 
-def in_process(name, backend, chosen, caches=None):
+def in_process(name, backend, chosen, caches=None, lock=""):
     env = dict(os.environ)
     if caches:
         env |= {v: os.path.join(caches, v.lower()) for v in ("KILN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-    done = subprocess.run([sys.executable, __file__, name, "--only", backend, "--device", chosen.device, "--threads", str(chosen.threads)], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, __file__, name, "--only", backend, "--device", chosen.device, "--threads", str(chosen.threads), "--lock", lock], capture_output=True, text=True, env=env)
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:300]}
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -117,7 +131,7 @@ def show(name, backend, cold, f):
         return
     first = f"first call {cold['first_s']:5.1f} s cold, {f['first_s']:5.1f} s warm" if cold else f"first call {f['first_s']:5.1f} s"
     note = f"; runs eagerly: {f['refused']}" if f["refused"] else ""
-    print(f"{name:20} {backend:16} {f['ms']:8.3f} ms (eager {f['eager_ms']:.3f}), {first}, error {f['error']:.1e}, {f['graphs']} graphs, {f['breaks']} breaks{note}", flush=True)
+    print(f"{name:20} {backend:16} {f['ms']:8.3f} ms (eager {f['eager_ms']:.3f}), {first}, error {f['error']:.1e}, {f['graphs']} graphs, {f['breaks']} breaks, {f['found']} found in the cache{note}", flush=True)
 
 
 def main():
@@ -127,18 +141,23 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cold", type=int, default=0)
     parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--starting", type=int, default=1, help="processes that load torch while another one measures")
+    parser.add_argument("--lock", default="", help=argparse.SUPPRESS)
     parser.add_argument("--only", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.only:
-        print(json.dumps(measure(chosen.models[0], chosen.only, chosen.device, chosen.threads)))
+        print(json.dumps(measure(chosen.models[0], chosen.only, chosen.device, chosen.threads, chosen.lock)))
         return
     pairs = [(name, backend) for name in chosen.models for backend in chosen.backends.split(",")]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max(1, chosen.cold)) as pool:
         caches = {p: os.path.join(folder, "-".join(p)) for p in pairs}
         cold = {p: pool.submit(in_process, *p, chosen, caches[p]) for p in pairs} if chosen.cold else {}
         cold = {p: f.result() for p, f in cold.items()}
-        for p in pairs:
-            show(*p, cold.get(p), in_process(*p, chosen, caches[p] if chosen.cold else None))
+        lock = os.path.join(folder, "lock")
+        pool = concurrent.futures.ThreadPoolExecutor(chosen.starting)
+        warm = {p: pool.submit(in_process, *p, chosen, caches[p] if chosen.cold else None, lock) for p in pairs}
+        for p, result in warm.items():
+            show(*p, cold.get(p), result.result())
 
 
 if __name__ == "__main__":

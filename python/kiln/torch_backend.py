@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import operator
 import os
 import tempfile
 import threading
@@ -17,11 +18,14 @@ from typing import Any, Callable, Sequence
 
 import torch
 
+from . import torch_cache
 from .compiler import compile
 from .errors import CompileError, InvalidShapeError, KilnError, UnsupportedError, UsageError
+from .model import Model
 from .session import Session
 from .torch_export import export
 from .torch_graph import CapturedGraph, capture
+from .torch_key import NoName, name_of
 
 log = logging.getLogger("kiln")
 
@@ -36,6 +40,7 @@ class GraphReport:
     nodes: int
     refused: str = ""  # why it runs eagerly; empty: Kiln runs it
     compiles: int = 0  # 1, and one more each time that weights have changed
+    found: bool = False  # the last one was in the cache
     refused_calls: int = 0  # that ran eagerly, because Kiln refuses their sizes or cannot make their kernels
 
 
@@ -86,12 +91,48 @@ def _reason_of(failure: Exception) -> str:
     return f"torch.onnx: {type(failure).__name__}: {line}"
 
 
+_version_of = operator.attrgetter("_version")
+
+
+def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return lambda arguments: [arguments[i] for i in places]
+
+
+def _input_names(captured: CapturedGraph) -> list[str]:
+    return [f"input_{i}" for i in range(len(captured.inputs))]
+
+
+def _output_names(captured: CapturedGraph) -> list[str]:
+    return [f"output_{i}" for i in range(captured.outputs())]
+
+
+def _fits(model: Model, captured: CapturedGraph) -> bool:
+    """Whether the model takes and gives what the graph does; inputs that it does not need may be missing."""
+    return [o.name for o in model.outputs] == _output_names(captured) and {i.name for i in model.inputs} <= set(_input_names(captured))
+
+
+def _program_of(captured: CapturedGraph, arguments: Sequence[Any]) -> torch.export.ExportedProgram:
+    # Copies, because torch.export takes a view's relation to its base for a condition on the sizes.
+    tensors = tuple(arguments[i].detach().clone(memory_format=torch.contiguous_format) for i in captured.inputs)
+    with torch.no_grad():
+        program = torch.export.export(captured.module, tensors, dynamic_shapes=captured.dynamic_shapes, strict=False)
+        program = program.run_decompositions({})  # shows what is written to
+    _refuse_random(program)
+    signature = program.graph_signature
+    if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+        raise UnsupportedError("the graph writes to its arguments; Kiln's models have no side effects")
+    return program
+
+
 @dataclasses.dataclass
 class _Built:
     session: Session
     captured: CapturedGraph
     order: list[int]  # of the session's inputs: the graph's arguments
-    weights: list[tuple[int, int]]  # state of the weights that are in the session's model
+    pick_weights: Callable[[Sequence[Any]], Sequence[torch.Tensor]]  # of the graph's arguments
+    weights: tuple[list[int], list[int]]  # state of the weights that are in the session's model
 
 
 class _CompiledGraph:
@@ -104,48 +145,57 @@ class _CompiledGraph:
         self.built: _Built | None = None
         _graphs[self] = self.report
 
-    def state_of_weights(self, arguments: Sequence[Any], places: Sequence[int]) -> list[tuple[int, int]]:
-        """What changes when somebody writes to a weight or replaces it."""
-        # An address cannot be used again: the captured module holds the memory.
-        return [(a.data_ptr(), -1 if a.is_inference() else a._version) for a in (arguments[i] for i in places)]
+    def state_of_weights(self, weights: Sequence[torch.Tensor]) -> tuple[list[int], list[int]] | None:
+        """What changes when somebody writes to a weight or replaces it. None: a weight tells nobody."""
+        # An address cannot be used again: the captured module holds the memory. Maps, because each call looks at all weights.
+        try:
+            return list(map(torch.Tensor.data_ptr, weights)), list(map(_version_of, weights))
+        except RuntimeError:  # weights of torch.inference_mode() count no versions
+            return None
 
     def is_current(self, built: _Built, arguments: Sequence[Any]) -> bool:
         """Whether the weights and numbers of the model are those of this call."""
         if any(arguments[i].item() != number for i, number in built.captured.numbers.items()):
             return False
-        return built.weights == self.state_of_weights(arguments, built.captured.constants)
+        return built.weights == self.state_of_weights(built.pick_weights(arguments))
 
     def build(self, arguments: Sequence[Any]) -> _Built:
         if self.built and self.built.captured.numbers and self.report.compiles >= _MOST_COMPILES:
             raise UnsupportedError("a number of the graph changes from call to call")
         captured = capture(self.graph, arguments)
-        # Copies, because torch.export takes a view's relation to its base for a condition on the sizes.
-        tensors = tuple(arguments[i].detach().clone(memory_format=torch.contiguous_format) for i in captured.inputs)
-        if not tensors or not captured.outputs():
+        if not captured.inputs or not captured.outputs():
             raise UnsupportedError("the graph takes or gives no tensors")
-        if any(arguments[i].is_inference() for i in captured.constants):
+        pick_weights = _picker(captured.constants)
+        weights = self.state_of_weights(pick_weights(arguments))
+        if weights is None:
             raise UnsupportedError("weights made under torch.inference_mode() tell nobody when they change")
         device = _device_of([a for a in arguments if isinstance(a, torch.Tensor)])
-        with torch.no_grad():
-            program = torch.export.export(captured.module, tensors, dynamic_shapes=captured.dynamic_shapes, strict=False)
-            program = program.run_decompositions({})  # shows what is written to
-        _refuse_random(program)
-        signature = program.graph_signature
-        if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
-            raise UnsupportedError("the graph writes to its arguments; Kiln's models have no side effects")
-        inputs = [f"input_{i}" for i in range(len(tensors))]
-        outputs = [f"output_{i}" for i in range(captured.outputs())]
-        chosen = {name: self.options[name] for name in _COMPILE_OPTIONS if name in self.options}
-        with tempfile.TemporaryDirectory(prefix="kiln-torch-") as folder:
-            path = os.path.join(folder, "graph.onnx")
-            export(program, path, input_names=inputs, output_names=outputs)
-            model = compile(path, **chosen)
-        if [o.name for o in model.outputs] != outputs or not {i.name for i in model.inputs} <= set(inputs):
-            raise UnsupportedError(f"the exported model has other inputs and outputs than the graph: {model!r}")
+        model, self.report.found = self.model_of(captured, arguments)
         session = Session(model, device, **{k: v for k, v in self.options.items() if k not in _COMPILE_OPTIONS})
-        order = [captured.inputs[inputs.index(i.name)] for i in model.inputs]
+        order = [captured.inputs[_input_names(captured).index(i.name)] for i in model.inputs]
         self.report.compiles += 1
-        return _Built(session, captured, order, self.state_of_weights(arguments, captured.constants))
+        return _Built(session, captured, order, pick_weights, weights)
+
+    def model_of(self, captured: CapturedGraph, arguments: Sequence[Any]) -> tuple[Model, bool]:
+        """The compiled model, and whether the cache had it."""
+        chosen = {name: self.options[name] for name in _COMPILE_OPTIONS if name in self.options}
+        name, folder = None, torch_cache.folder_of(self.options)
+        if folder:
+            try:
+                name = name_of(self.graph, captured, arguments, chosen)
+                if (model := torch_cache.find(folder, name)) and _fits(model, captured):
+                    return model, True
+            except NoName as e:
+                log.info("a graph of %d nodes is not kept for other processes: %s", self.report.nodes, e)
+        with tempfile.TemporaryDirectory(prefix="kiln-torch-") as scratch:
+            path = os.path.join(scratch, "graph.onnx")
+            export(_program_of(captured, arguments), path, input_names=_input_names(captured), output_names=_output_names(captured))
+            model = compile(path, **chosen)
+        if not _fits(model, captured):
+            raise UnsupportedError(f"the exported model has other inputs and outputs than the graph: {model!r}")
+        if folder and name and not self.report.compiles:  # not the weights that training makes
+            torch_cache.keep(folder, name, model)
+        return model, False
 
     def ready(self, arguments: Sequence[Any]) -> _Built | None:
         """Builds what is missing. None: the graph runs eagerly."""

@@ -22,6 +22,10 @@ class CapturedGraph:
     results: list[tuple[str, Any]]  # of the graph: ("tensor", -), ("argument", index) or ("constant", value)
     numbers: dict[int, float]  # arguments that are numbers of the program, such as the eps of a norm: constants, too
 
+    def open_axes(self) -> list[list[int]]:
+        """Of each input, the axes whose sizes may change."""
+        return [sorted(axes or ()) for axes in self.dynamic_shapes[0]]
+
     def outputs(self) -> int:
         return sum(kind == "tensor" for kind, _ in self.results)
 

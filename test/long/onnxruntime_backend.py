@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ONNX's node tests through ONNX Runtime with Kiln's plug-in.
 
-    onnxruntime_backend.py PLUGIN [--only TEXT]
+    onnxruntime_backend.py PLUGIN [--only TEXT] [--share I/N]
 
 A case counts as taken if Kiln runs all of its nodes. What onnxruntime alone does not run is left out. Exits 1 if an answer
 is wrong where onnxruntime's own is right.
@@ -33,11 +33,13 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("plugin")
     arguments.add_argument("--only", default="")
+    arguments.add_argument("--share", default="0/1", help="the cases I, I + N, I + 2 N, ...")
     o = arguments.parse_args()
     ort.register_execution_provider_library("kiln", os.path.abspath(o.plugin))
     devices = [d for d in ort.get_ep_devices() if d.ep_name == "KilnExecutionProvider"]
     counts, reasons = collections.Counter(), collections.Counter()
-    for case in node.collect_testcases(None):
+    first, step = map(int, o.share.split("/"))
+    for case in sorted(node.collect_testcases(None), key=lambda c: c.name)[first::step]:
         if o.only not in case.name:
             continue
         data = case.model.SerializeToString()
