@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What the house looks like: lines of each room, which rooms include which, circles, the largest files, the longest
-functions.
+"""What the house looks like: lines of each room, which rooms include which, include cycles, the largest files, the
+longest functions.
 
     scripts/house.py                        tables, in Markdown (docs/house.md explains them)
     scripts/house.py --tree FOLDER          of another checkout
-    scripts/house.py --check                exit 1 where rooms include each other in a circle, where two types have one name,
+    scripts/house.py --check                exit 1 where rooms form an include cycle, where two types have one name,
                                             and where a number is larger than in test/house/numbers.json: they only fall
 """
 import argparse
@@ -90,7 +90,7 @@ def types(text):
     return result
 
 
-def circles(edges):
+def cycles(edges):
     """Sets of nodes that reach each other (Tarjan), larger than one."""
     index, low, on, stack, result = {}, {}, set(), [], []
 
@@ -163,8 +163,8 @@ class House:
             others = ", ".join(f"`{r}`" for r in sorted(self.rooms[room])) or "nothing"
             print(f"| `{room}` | {len(files)} | {sum(self.lines[f] for f in files)} | {others} |")
         for what, edges in (("rooms", self.rooms), ("files (a header and its source are one)", self.components)):
-            found = circles(edges)
-            print(f"\nCircles of {what}: {len(found)}")
+            found = cycles(edges)
+            print(f"\nInclude cycles of {what}: {len(found)}")
             for group in found:
                 print("- " + ", ".join(group))
         print("\n| largest files | lines |\n|---|--:|")
@@ -176,8 +176,8 @@ class House:
 
     def check(self, recorded):
         bad = 0
-        for group in circles(self.rooms):
-            print("a circle of rooms: " + ", ".join(group))
+        for group in cycles(self.rooms):
+            print("an include cycle of rooms: " + ", ".join(group))
             bad = 1
         for name, places in self.types.items():
             if len(places) > 1:
@@ -186,9 +186,9 @@ class House:
                 bad = 1
         for lines, path, name, first in self.functions[:20]:
             print(f"{lines:5} lines: {name} ({path}:{first})")
-        for group in circles(self.components):
+        for group in cycles(self.components):
             print("files that include each other: " + ", ".join(group))
-        now = {"lines of the longest function": self.functions[0][0], "circles of files": len(circles(self.components))}
+        now = {"lines of the longest function": self.functions[0][0], "include cycles of files": len(cycles(self.components))}
         for what, number in now.items():
             if number > recorded[what]:
                 print(f"{what}: {number}, and they were {recorded[what]}: this number only falls")

@@ -1,8 +1,7 @@
 // The version of the `kiln` dialect, which every kernel's bytecode carries, and how older kernels become current ones.
 //
 //   1  an internal pre-release, never shipped: `kiln.reduce` called its kind `mode`, `kiln.normalize` had no
-//   `centered`. Kept so that
-//      the way from one version to the next is exercised by files that exist (test/compat/v1).
+//      `centered`. It stays readable, so that the upgrade between versions is tested with files (test/compat/v1).
 //   2  the first release.
 //   3  kiln.attention.
 //   4  kiln.segment_sum.

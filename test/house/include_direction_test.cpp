@@ -128,7 +128,7 @@ TEST(house, includes_follow_the_arrows) {
     }
 }
 
-TEST(house, rooms_have_no_circle) {
+TEST(house, rooms_form_no_cycle) {
   // A room that nothing left uses is taken away, until none is left.
   std::map<std::string, std::set<std::string>> left;
   for (const auto& [name, r] : rooms) left[name] = r.may_use;
@@ -141,7 +141,7 @@ TEST(house, rooms_have_no_circle) {
       else ++i;
     }
   }
-  for (const auto& [name, uses] : left) ADD_FAILURE() << name << " is in a circle of rooms, or used by one";
+  for (const auto& [name, uses] : left) ADD_FAILURE() << name << " is in an include cycle of rooms, or used by one";
 }
 
 TEST(house, llvm_stays_in_its_rooms) {
