@@ -128,7 +128,8 @@ def main():
 
     def genai(level):
         program = f"import cpu_llama; cpu_llama.genai_turn({work + f'/genai{level}'!r}, {work + '/prompt.npy'!r}, {o.new})"
-        environment = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.abspath(__file__)))
+        folders = [os.path.dirname(os.path.abspath(__file__)), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(folders))
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         if done.returncode:
             raise SystemExit(done.stderr[-600:])

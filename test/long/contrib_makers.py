@@ -4,6 +4,7 @@ import os
 import sys
 
 import numpy as np
+import onnx
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import contrib_reference  # noqa: E402
