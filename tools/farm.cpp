@@ -7,7 +7,8 @@ namespace kiln::tools {
 void add_farm_options(CLI::App& app, farm_choice& choice) {
   app.add_option(
          "--redis", choice.redis,
-         "The server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///SOCKET, with ?password-file=FILE")
+         "The server: redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// for TLS, or unix:///SOCKET, with "
+         "?password-file=FILE")
       ->capture_default_str();
   app.add_option("--keep", choice.keep_days, "Days for which the server keeps models and results")
       ->check(CLI::PositiveNumber)

@@ -15,6 +15,7 @@
 #include "ir/error.hpp"
 #include "ir/json.hpp"
 #include "ir/trust/user_keys.hpp"
+#include "jit/own_user.hpp"
 #include "jit/sandbox.hpp"
 #include "tools/command.hpp"
 #include "tools/farm.hpp"
@@ -67,6 +68,20 @@ void refuse_native_code(const char* file) {
         refuse("native code objects");
 }
 
+// The key that signs results belongs to the worker's user and may have to be made. A job that will be another user gets
+// a copy in its folder, which is removed with it.
+void take_along(user_keys& keys, const std::filesystem::path& folder) {
+  if (keys.own() == nullptr || geteuid() != 0) return;
+  const std::filesystem::path configuration = folder / ".config", copy = configuration / "kiln";
+  if (!std::filesystem::create_directory(configuration))
+    throw error(error_kind::unsupported, "the job has an input of the name .config");
+  std::filesystem::create_directory(copy);
+  for (const std::filesystem::path& made : {configuration, copy})
+    std::filesystem::permissions(made, std::filesystem::perms::owner_all);
+  for (const char* file : {"key", "key.pub"}) std::filesystem::copy_file(keys.folder() / file, copy / file);
+  setenv("XDG_CONFIG_HOME", configuration.c_str(), 1);
+}
+
 std::string read_standard_input() {
   std::string text;
   std::array<char, 1 << 16> part;
@@ -85,8 +100,8 @@ json answer(const std::string& request) {
     if (!parse_enum(document.at("kind").get<std::string>(), kind))
       throw error(error_kind::internal, "a farm job of an unknown kind");
     if (chdir(folder.c_str()) != 0) throw error(error_kind::io, fmt::format("{}: cannot be entered", folder));
-    if (const auto keys = user_keys::of_this_user(); keys && kind == farm_kind::warm)
-      keys->own();  // the key that signs results is outside of the folder, and may have to be made
+    if (const auto keys = user_keys::of_this_user(); keys && kind == farm_kind::warm) take_along(*keys, folder);
+    enter_own_user(folder);
     enter_folder_sandbox(folder.c_str());
     if (kind == farm_kind::warm) refuse_native_code(command_of(kind).model);
     setenv("TMPDIR", folder.c_str(), 1);  // temporary files are removed together with the job's folder

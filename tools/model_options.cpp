@@ -36,10 +36,10 @@ void add_cache_option(CLI::App& app, cache_choice& choice) {
 }
 
 void add_remote_option(CLI::App& app, cache_choice& choice) {
-  app.add_option(
-      "--cache-remote", choice.remote,
-      "Cache behind the folder, asked for what is missing: redis://HOST:PORT/DATABASE and davs://HOST/FOLDER (WebDAV) "
-      "are given what is compiled, https://HOST/FOLDER is only read");
+  app.add_option("--cache-remote", choice.remote,
+                 "Cache behind the folder, asked for what is missing: redis://HOST:PORT/DATABASE (rediss:// for TLS) "
+                 "and davs://HOST/FOLDER (WebDAV) "
+                 "are given what is compiled, https://HOST/FOLDER is only read");
 }
 
 void add_model_options(CLI::App& app, model_options& o) {

@@ -62,12 +62,17 @@ void lower_data_limit(std::uint64_t bytes) {
 
 }  // namespace
 
-void add_limit_options(CLI::App& app, limit_options& limits) {
-  app.add_option("--time-limit", limits.time, "End with code 4 when this much time has passed, e.g. 30s");
+void add_limit_options(CLI::App& app, limit_options& limits, const char* time) {
+  app.add_option("--time-limit", limits.time, time);
   app.add_option(
       "--memory-limit", limits.memory,
       "Allocate at most this much, e.g. 2GiB; each worker process has the same limit. Mapped weights and GPU "
       "memory do not count");
+}
+
+std::optional<std::chrono::milliseconds> limit_options::duration() const {
+  if (time.empty()) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(parse_duration_ms(time, "--time-limit"), 1e12)));
 }
 
 std::uint64_t parse_bytes(const std::string& text, const char* option) {
@@ -100,9 +105,7 @@ void process_limits::limit_memory(const limit_options& limits) {
 
 process_limits::process_limits(const limit_options& limits) : limits_(limits) {
   std::optional<clock::time_point> deadline;
-  if (!limits.time.empty())
-    deadline = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double, std::milli>(
-                                  std::min(parse_duration_ms(limits.time, "--time-limit"), 1e12)));
+  if (const auto duration = limits.duration()) deadline = clock::now() + *duration;
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);

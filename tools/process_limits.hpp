@@ -21,8 +21,12 @@ namespace kiln::tools {
 
 struct limit_options {
   std::string time, memory;  // as given, such as 30s and 2GiB; empty: no limit
+
+  // Throws error{usage} for an invalid duration.
+  std::optional<std::chrono::milliseconds> duration() const;
 };
-void add_limit_options(CLI::App& app, limit_options& limits);
+void add_limit_options(CLI::App& app, limit_options& limits,
+                       const char* time = "End with code 4 when this much time has passed, e.g. 30s");
 
 // "2GiB", "512MiB", "4GB" or a number of bytes. Throws error{usage} naming the option.
 std::uint64_t parse_bytes(const std::string& text, const char* option);

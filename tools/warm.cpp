@@ -10,6 +10,7 @@
 #include "tools/command.hpp"
 #include "tools/interruption.hpp"
 #include "tools/model_options.hpp"
+#include "tools/process_limits.hpp"
 #include "tools/progress.hpp"
 #include "tools/warm_sinks.hpp"
 #include "tools/warm_sources.hpp"
@@ -26,6 +27,7 @@ struct options {
   cache_choice cache;
   std::string archive;
   worker_choice workers;
+  limit_options limits;
   bool embed = false;
   int threads = 0;
 };
@@ -60,7 +62,7 @@ json describe(const warm_sources& sources, const std::vector<warm_result>& resul
 }
 
 int fill(const options& o, const output_options& output) {
-  interruption stop;
+  interruption stop(o.limits.duration());
   auto began = clock::now();
   if (o.cache.disabled && o.archive.empty() && !o.embed)
     throw error(error_kind::usage, "--no-cache leaves nowhere to put kernels: give --archive FILE or --embed");
@@ -111,6 +113,9 @@ int fill(const options& o, const output_options& output) {
                 {"failures", failures},
                 {"events", describe(sources, results)}};
   for (const warm_failure& f : sources.failures) say(f);
+  if (stop.expired())
+    note("kiln: timed_out: --time-limit {} has passed: {} kernels are left, the others are kept; call it again\n",
+         o.limits.time, count(warm_state::left));
   output.print(document, [&] {
     print(
         "{} kernels of {} files: {} compiled, {} there already, {} failed, {} left; {} shared ones made once; {:.2f} "
@@ -118,6 +123,7 @@ int fill(const options& o, const output_options& output) {
         results.size(), sources.files.size(), count(warm_state::compiled), count(warm_state::present),
         count(warm_state::failed), count(warm_state::left), sources.plan.duplicates(), seconds);
   });
+  if (stop.expired()) return exit_code(error_kind::timed_out);
   if (stop.requested()) return interrupted_code;
   return sources.failures.empty() ? 0 : exit_code(sources.failures.front().kind);
 }
@@ -146,6 +152,9 @@ action declare_warm(CLI::App& app) {
   app.add_flag("--embed", o->embed, "Also put each file's entries into the file itself");
   app.add_option("--threads", o->threads, "Kernels at once (0: as many as processors)")->check(CLI::Range(0, 4096));
   add_worker_options(app, o->workers);
+  add_limit_options(app, o->limits, "Begin no kernel when this much time has passed, and end with code 4, e.g. 30s");
+  // Before the compile workers are forked, which the limit is for as well.
+  app.parse_complete_callback([o] { process_limits::limit_memory(o->limits); });
   return [o](const output_options& output) { return fill(*o, output); };
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 [[noreturn]] void missing() {
   throw error(error_kind::not_built_in,
-              "a cache on a web server needs libcurl, which this machine lacks; install it (Debian: libcurl4)");
+              "a web server, or a Redis server behind TLS, needs libcurl, which this machine lacks; install it "
+              "(Debian: libcurl4)");
 }
 
 template <class Function>
@@ -33,6 +34,8 @@ curl_library load() {
   look_up(library, "curl_easy_setopt", found.set);
   look_up(library, "curl_easy_getinfo", found.info);
   look_up(library, "curl_easy_perform", found.perform);
+  look_up(library, "curl_easy_send", found.send);
+  look_up(library, "curl_easy_recv", found.receive);
   look_up(library, "curl_easy_strerror", found.text_of);
   look_up(library, "curl_slist_append", found.append);
   look_up(library, "curl_slist_free_all", found.free_all);

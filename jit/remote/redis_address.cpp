@@ -15,7 +15,8 @@ constexpr int max_port = 65535, max_database = 1 << 20;
 [[noreturn]] void refuse(std::string_view why) {
   throw error(
       error_kind::usage,
-      fmt::format("the address of a Redis server is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH: {}",
+      fmt::format("the address of a Redis server is redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], rediss:// for TLS, "
+                  "or unix:///PATH: {}",
                   why));
 }
 
@@ -68,7 +69,13 @@ void apply_query(std::string_view query, redis_address& address) {
     std::string_view value = cut(setting, "=");
     if (setting == "password-file") address.password = first_line(percent_decoded(value));
     else if (setting == "database") address.database = number(value, max_database, "database");
-    else refuse(fmt::format("'{}' is not a known setting (password-file, database)", setting));
+    else if (setting == "ca-file" && address.tls) address.ca_file = percent_decoded(value);
+    else if (setting == "cert-file" && address.tls) address.cert_file = percent_decoded(value);
+    else if (setting == "key-file" && address.tls) address.key_file = percent_decoded(value);
+    else
+      refuse(fmt::format(
+          "'{}' is not a known setting (password-file, database; ca-file, cert-file, key-file for rediss://)",
+          setting));
   }
 }
 
@@ -76,26 +83,24 @@ void apply_query(std::string_view query, redis_address& address) {
 
 std::string redis_address::str() const {
   if (!socket.empty()) return fmt::format("unix://{}?database={}", socket, database);
-  return fmt::format("redis://{}:{}/{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port, database);
+  return fmt::format("{}://{}:{}/{}", tls ? "rediss" : "redis",
+                     host.find(':') == std::string::npos ? host : "[" + host + "]", port, database);
 }
 
 redis_address parse_redis_url(std::string_view url) {
   redis_address address;
   std::string_view query = url;
   query = cut(url, "?");
-  if (url.starts_with("rediss://"))
-    throw error(error_kind::unsupported,
-                "rediss://: this version does not support TLS; use a tunnel (stunnel, ssh -L) to the server and pass "
-                "the address "
-                "of its local end");
   if (url.starts_with("unix://")) {
     address.socket = percent_decoded(url.substr(7));
     if (!address.socket.starts_with('/')) refuse("the path of a socket must be absolute");
     apply_query(query, address);
     return address;
   }
-  if (!url.starts_with("redis://")) refuse(fmt::format("'{}' has neither scheme", url.substr(0, url.find('@'))));
-  std::string_view rest = url.substr(8), database = cut(rest, "/");
+  address.tls = url.starts_with("rediss://");
+  if (!address.tls && !url.starts_with("redis://"))
+    refuse(fmt::format("'{}' has none of these schemes", url.substr(0, url.find('@'))));
+  std::string_view rest = url.substr(url.find("://") + 3), database = cut(rest, "/");
   if (!database.empty()) address.database = number(database, max_database, "database");
   if (auto at = rest.rfind('@'); at != std::string_view::npos) {
     std::string_view user = rest.substr(0, at), password = cut(user, ":");

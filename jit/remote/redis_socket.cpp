@@ -114,6 +114,7 @@ redis_socket::~redis_socket() {
 }
 
 redis_socket redis_socket::connect(const redis_address& address, const wait_limit& limit) {
+  if (address.tls) return redis_socket(std::make_unique<tls_stream>(address, limit.deadline));
   auto candidates = address.socket.empty() ? resolve(address.host, address.port, limit.deadline)
                                            : std::vector{unix_endpoint(address.socket)};
   int why = EADDRNOTAVAIL;
@@ -139,6 +140,11 @@ redis_socket redis_socket::connect(const redis_address& address, const wait_limi
 }
 
 void redis_socket::send(std::string_view bytes, const wait_limit& limit) {
+  while (tls_ && !bytes.empty()) {
+    if (auto n = tls_->send(bytes)) bytes.remove_prefix(*n);
+    else wait_for(tls_->descriptor(), POLLOUT, limit);
+    if (clock::now() > limit.deadline) unreachable("it takes longer than it may");
+  }
   while (!bytes.empty()) {
     ssize_t n = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
@@ -150,10 +156,22 @@ void redis_socket::send(std::string_view bytes, const wait_limit& limit) {
 
 bool redis_socket::idle() const {
   char one;
+  if (tls_) try {
+      return !tls_->receive(std::span(&one, 1));
+    } catch (const error&) {
+      return false;
+    }
   return ::recv(descriptor_, &one, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 std::size_t redis_socket::receive(std::span<char> into, const wait_limit& limit) {
+  while (tls_) {
+    if (auto n = tls_->receive(into)) {
+      if (*n > 0) return *n;
+      unreachable("it closes the connection");
+    }
+    wait_for(tls_->descriptor(), POLLIN, limit);
+  }
   for (;;) {
     wait_for(descriptor_, POLLIN, limit);
     ssize_t n = ::recv(descriptor_, into.data(), into.size(), 0);

@@ -152,6 +152,19 @@ class Warm(KilnCase):
             f.write("{\n")
         self.assertIn("misses:1", self.warm_error(3, "--replay", log))
 
+    def test_limits(self):
+        file = self.compiled()
+        done = self.kiln("warm", file, *self.with_targets(), "--cache", self.path("warm"), "--time-limit", "1ms", code=4)
+        self.assertRegex(self.error_line(done), r"timed_out: --time-limit 1ms has passed: \d+ kernels are left")
+        self.assertEqual(self.warm(file, *self.with_targets(), "--time-limit", "200s")["left"], 0)
+        for option, value in ("--time-limit", "soon"), ("--memory-limit", "much"):
+            self.assertIn(option, self.error_line(self.kiln("warm", file, *self.with_targets(), option, value, code=2)))
+
+    @kiln_case.no_memory_limit
+    def test_memory_limit_holds_for_compile_workers(self):
+        done = self.kiln("warm", self.compiled(), "--target", kiln_case.HOST, "--cache", self.path("warm"), "--memory-limit", "1MiB", code=4)
+        self.assertIn("memory", done.stderr)
+
     def test_interrupted_work_stays_and_is_continued(self):
         files = [self.product(f"m{i}.onnx", columns=8 + i) for i in range(12)]
         arguments = ["warm", *files, *self.with_targets([kiln_case.HOST, "x86-64-v4", *TARGETS[1:]]), "--cache", self.path("warm"), "--threads", "1", "--archive", self.path("a.tar.zst")]

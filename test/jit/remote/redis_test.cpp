@@ -34,11 +34,14 @@ TEST(redis_address, urls) {
   EXPECT_EQ(parse_redis_url("unix:///run/redis.sock?database=3"),
             (redis_address{.socket = "/run/redis.sock", .database = 3}));
   EXPECT_EQ(parse_redis_url("redis://me:secret@host").str().find("secret"), std::string::npos);
-  for (const char* bad :
-       {"", "host", "http://host", "redis://", "redis://host:port", "redis://host:70000", "redis://host/-1",
-        "redis://host/x", "redis://a%4@host", "redis://[::1", "unix://relative", "redis://host?color=red"})
+  for (const char* bad : {"", "host", "http://host", "redis://", "redis://host:port", "redis://host:70000",
+                          "redis://host/-1", "redis://host/x", "redis://host?ca-file=x", "rediss://",
+                          "redis://a%4@host", "redis://[::1", "unix://relative", "redis://host?color=red"})
     EXPECT_EQ(kind_of([&] { parse_redis_url(bad); }), error_kind::usage) << bad;
-  EXPECT_EQ(kind_of([] { parse_redis_url("rediss://host"); }), error_kind::unsupported);
+  EXPECT_EQ(
+      parse_redis_url("rediss://host:7?ca-file=%2Fa&cert-file=b&key-file=c"),
+      (redis_address{.host = "host", .port = 7, .tls = true, .ca_file = "/a", .cert_file = "b", .key_file = "c"}));
+  EXPECT_EQ(parse_redis_url("rediss://host/2").str(), "rediss://host:6379/2");
   EXPECT_EQ(kind_of([] { parse_redis_url("redis://host?password-file=/no/such/file"); }), error_kind::missing_file);
   testing::scratch_folder folder;
   testing::write_bytes(folder / "password", bytes_of("from the file\n"));
