@@ -113,7 +113,6 @@ void emit_softmax(kernel_emitter& e) {
           if (keeps_exponentials && offset_known(where)) {
             // An overlapping last vector must not use elements that were already overwritten: only its new lanes are
             // used, and the other lanes are stored unchanged.
-            // as they were.
             if (valid && keeps_input)
               power = code.select(valid, power, code.load(row, space.row_offset(where), type, n));
             code.store(row, space.row_offset(where), type, power);
