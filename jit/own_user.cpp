@@ -99,4 +99,19 @@ void enter_own_user(const fs::path& folder) {
   become_another_user(folder);
 }
 
+void check_own_user_folder(const fs::path& folder) {
+  if (geteuid() != 0) return;
+  std::error_code missing;
+  for (fs::path on_the_way = fs::canonical(folder, missing); !missing && !on_the_way.empty();
+       on_the_way = on_the_way.parent_path()) {
+    const fs::perms allowed = fs::status(on_the_way).permissions();
+    if ((allowed & fs::perms::others_exec) == fs::perms::none)
+      throw error(error_kind::usage,
+                  fmt::format("jobs of root's worker run as users of their own, who cannot enter {}: "
+                              "let others through (chmod o+x) or choose another --scratch",
+                              on_the_way.string()));
+    if (on_the_way == on_the_way.root_path()) break;
+  }
+}
+
 }  // namespace kiln

@@ -20,4 +20,8 @@ namespace kiln {
 // it: Landlock alone does not forbid UDP.
 void enter_own_user(const std::filesystem::path& folder);
 
+// Throws error{usage} where another user could not reach the folders of jobs below `folder`: if this process is root's
+// and a folder on the way does not let others through.
+void check_own_user_folder(const std::filesystem::path& folder);
+
 }  // namespace kiln

@@ -6,6 +6,7 @@
 
 #include "ir/error.hpp"
 #include "jit/compile_bytecode.hpp"
+#include "jit/own_user.hpp"
 #include "jit/remote/farm_worker.hpp"
 #include "tools/farm.hpp"
 #include "tools/farm_child.hpp"
@@ -43,6 +44,7 @@ int work(const options& o, const output_options& output) {
   w.max_lost = o.lost;
   w.max_bytes = o.max_bytes;
   w.scratch = o.scratch.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(o.scratch);
+  check_own_user_folder(w.scratch);
   w.drain = o.drain;
   w.shared_roots.assign(o.shared_roots.begin(), o.shared_roots.end());
   w.check = check_farm_job;

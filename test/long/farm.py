@@ -149,6 +149,7 @@ def main():
         return 77
     kiln = os.path.abspath(options.kiln)
     with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # jobs of root's worker are users of their own
         models, want = [], {}
         began = time.time()
         for i in range(options.jobs):

@@ -123,3 +123,13 @@ TEST_F(own_user_of_root, others_enter_a_namespace) {
 }
 
 }  // namespace
+
+TEST_F(own_user_of_root, a_folder_that_others_cannot_reach_is_refused_before_any_job) {
+  namespace fs = std::filesystem;
+  const fs::path closed = folder / "closed", inside = closed / "inside";
+  fs::create_directories(inside);
+  fs::permissions(folder.path(), fs::perms(0755));
+  EXPECT_NO_THROW(check_own_user_folder(inside));
+  fs::permissions(closed, fs::perms(0700));
+  EXPECT_THROW(check_own_user_folder(inside), error);
+}
