@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kiln's AMD kernels, executed in an instruction emulator and compared with onnxruntime.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE emulate.py KILN kernels|model|all [--target gfx942 ...] [--only PATTERN] [--short]
+    KILN_AMD_MACHINE=LIBRARY emulate.py KILN kernels|model|all [--target gfx942 ...] [--only PATTERN] [--short]
 
 Every case is a small ONNX model: `kiln compile`, `kiln finalize --target T --export-constants`, then every launch of
 every step in the emulator, in several orders of waves and workgroups that must all give the same bits. `kernels` are

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models as exporters write them, whole, in the instruction emulator: the first case of each model of a folder.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE exported.py KILN ZOO [--target gfx942 ...] [--only WORD ...]
+    KILN_AMD_MACHINE=LIBRARY exported.py KILN ZOO [--target gfx942 ...] [--only WORD ...]
         [--largest BYTES] [--orders forward reversed shuffled] [--timeout S] [--json FILE]
 
 ZOO has NAME.onnx.xz, NAME.json with the shapes of its cases, and zoo.py, which fills the weights and makes the inputs.

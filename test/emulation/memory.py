@@ -1,6 +1,6 @@
 """Buffers for emulated kernels that show what a kernel must not do.
 
-Each buffer ends at a guard page (run_hsaco.alloc), is filled with a poison that no right answer consists of, and has
+Each buffer ends at a guard page (code_object.alloc), is filled with a poison that no right answer consists of, and has
 the bytes between its end and the guard page checked afterwards. Memory goes back to the system when the arena is
 dropped, so one process can run many kernels.
 """
@@ -8,7 +8,7 @@ import ctypes
 
 POISON = {"f": 0xFF, "i": 0xA5}  # NaN as f16, bf16, f32 and f64; an unlikely integer
 SLACK = 0xEE
-ALIGNMENT = 16  # of run_hsaco.alloc
+ALIGNMENT = 16  # of code_object.alloc
 
 
 class WrongWrite(Exception):
@@ -16,7 +16,7 @@ class WrongWrite(Exception):
 
 
 class Arena:
-    """Owns buffers made through run_hsaco, `runner`."""
+    """Owns buffers made through amd_machine, `runner`."""
 
     def __init__(self, runner):
         self.runner, self.buffers = runner, []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole ONNX models, executed kernel by kernel in the instruction emulator and compared with onnxruntime.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE models.py KILN MODEL.onnx... [--target gfx942 ...] [--fp16]
+    KILN_AMD_MACHINE=LIBRARY models.py KILN MODEL.onnx... [--target gfx942 ...] [--fp16]
         [--size INPUT:1x3x32x32] [--dim NAME=N] [--high INPUT:N] [--inputs FOLDER] [--orders forward reversed shuffled]
         [--timeout S]
 

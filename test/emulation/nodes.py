@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ONNX node tests, executed kernel by kernel in the instruction emulator and compared with their expected outputs.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE nodes.py KILN CASES [--target gfx942 ...] [--sample 200] [--seed 1]
+    KILN_AMD_MACHINE=LIBRARY nodes.py KILN CASES [--target gfx942 ...] [--sample 200] [--seed 1]
         [--only WORD ...] [--jobs N] [--orders forward reversed shuffled] [--timeout S] [--json FILE]
 
 CASES is a folder of cases as test/long/node_tests.py takes them, whose forms and tolerances are used. `--sample` takes

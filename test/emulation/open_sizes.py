@@ -3,7 +3,7 @@
 several sizes, and compared
 with onnxruntime. Every size must use the same objects.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE open_sizes.py KILN [--target gfx942 ...] [--only PATTERN]
+    KILN_AMD_MACHINE=LIBRARY open_sizes.py KILN [--target gfx942 ...] [--only PATTERN]
 
 Exits 1 when a case fails, 77 when there is no emulator.
 """

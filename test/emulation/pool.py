@@ -3,6 +3,7 @@ import json
 import os
 import queue
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,16 +14,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def missing(environment=os.environ):
-    """Why the emulator cannot run, or None. KILN_EMULATOR names the folder with run_hsaco.py."""
-    folder = environment.get("KILN_EMULATOR")
-    if not folder:
-        return "KILN_EMULATOR is not set: no AMD emulator (docs/emulation.md says how to get it)"
-    if not os.path.exists(os.path.join(folder, "run_hsaco.py")):
-        return f"no run_hsaco.py in KILN_EMULATOR={folder}"
-    for name in ("TINYGRAD", "EMU_FIXES"):
-        if not os.path.exists(environment.get(name, "")):
-            return f"{name} names nothing that exists: {environment.get(name)!r} (docs/emulation.md)"
-    return None
+    """Why the emulator cannot run, or None."""
+    library = environment.get("KILN_AMD_MACHINE")
+    if not library:
+        return "KILN_AMD_MACHINE is not set: it names the emulator's library, test/emulation/libkiln_amd_machine.so of a build"
+    if not os.path.exists(library):
+        return f"KILN_AMD_MACHINE={library} does not exist"
+    return None if shutil.which("llvm-objdump-22") else "no llvm-objdump-22"
 
 
 class Worker:

@@ -26,7 +26,7 @@ class Unsupported(Exception):
 
 
 class Program:
-    """A folder that `kiln finalize --export-constants` wrote, opened in `runner` (the module run_hsaco)."""
+    """A folder that `kiln finalize --export-constants` wrote, opened in `runner` (the module amd_machine)."""
 
     def __init__(self, folder, runner, report):
         with open(os.path.join(folder, "kernels.json")) as f:

@@ -1,10 +1,10 @@
 """The emulator's process: reads jobs as lines of JSON on standard input, answers each with one line.
 
-    KILN_EMULATOR=FOLDER TINYGRAD=DIR EMU_FIXES=FILE worker.py
+    KILN_AMD_MACHINE=LIBRARY worker.py
 
 A job is {folder, inputs: {name: .npy}, outputs: folder, orders: [...]}. Lines with "at" say what is running, so that
-the process that waits knows where this one died: an out-of-bounds access ends it with SIGSEGV, by design. The emulator
-keeps what it compiled, which is why one process runs many jobs.
+the process that waits knows where this one died: an out-of-bounds access ends it with SIGSEGV, by design. One process
+runs many jobs.
 """
 import json
 import os
@@ -12,6 +12,8 @@ import sys
 import time
 
 import numpy as np
+
+import amd_machine
 
 
 def answer(channel, message):
@@ -42,14 +44,11 @@ def run_job(job, runner, channel):
 def main():
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the emulator prints is not an answer
-    sys.path.insert(0, os.environ["KILN_EMULATOR"])
-    import run_hsaco
-
-    run_hsaco.load_emu()
+    amd_machine.load()
     for line in sys.stdin:
         try:
-            answer(channel, run_job(json.loads(line), run_hsaco, channel))
-        except (Exception, SystemExit) as e:  # run_hsaco reports what it cannot do with SystemExit
+            answer(channel, run_job(json.loads(line), amd_machine, channel))
+        except Exception as e:
             answer(channel, {"done": False, "error": f"{type(e).__name__}: {e}"})
 
 

@@ -3,7 +3,7 @@
 
   spirv_corpus.py FOLDER [--only NAME...]
 
-AMD targets run in the emulator (docs/emulation.md: KILN_EMULATOR, TINYGRAD, EMU_FIXES), in three orders of waves;
+AMD targets run in the emulator (docs/emulation.md: KILN_AMD_MACHINE), in three orders of waves;
 NVIDIA targets on this machine's GPU through libcuda. Python's standard library is enough. Exit status 1 where a kernel
 is wrong, 77 where nothing can run here.
 """
@@ -41,19 +41,20 @@ class Emulator:
     ORDERS = {"forward": list, "reversed": lambda waves: list(reversed(list(waves))), "shuffled": lambda waves: random.Random(1).sample(list(waves), len(list(waves)))}
 
     def __init__(self, target):
-        sys.path.insert(0, os.environ["KILN_EMULATOR"])
-        import run_hsaco
-        self.r, self.target = run_hsaco, target
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emulation"))
+        import amd_machine
+        import memory
+        self.machine, self.buffer, self.target = amd_machine, memory.Buffer, target
 
     def run(self, folder, kernel, order):
-        self.r.ORDER = self.ORDERS[order]
-        inputs = [self.r.Buf(t["bytes"], (folder / t["file"]).read_bytes()) for t in kernel["inputs"]]
-        outputs = [self.r.Buf(t["bytes"], b"\xa5" * t["bytes"]) for t in kernel["expected"]]
-        scratch = [self.r.Buf(n, b"\xa5" * n) for n in kernel["scratch"]]
+        self.machine.ORDER = self.ORDERS[order]
+        inputs = [self.buffer(self.machine, t["bytes"], (folder / t["file"]).read_bytes(), 0) for t in kernel["inputs"]]
+        outputs = [self.buffer(self.machine, t["bytes"], None, 0xA5) for t in kernel["expected"]]
+        scratch = [self.buffer(self.machine, n, None, 0xA5) for n in kernel["scratch"]]
         of = {"input": inputs, "output": outputs, "scratch": scratch}
-        code = self.r.Hsaco(str(folder / kernel["object"]))
+        code = self.machine.Hsaco(str(folder / kernel["object"]))
         for l in kernel["launches"]:
-            self.r.run(code, l["symbol"], self.target, tuple(l["grid"]), (l["block"], 1, 1), [self.r.arg_of(of[kind][index]) for kind, index in l["arguments"]], l["lds"])
+            self.machine.run(code, l["symbol"], self.target, tuple(l["grid"]), (l["block"], 1, 1), [of[kind][index].address.to_bytes(8, "little") for kind, index in l["arguments"]], l["lds"])
         return [b.bytes() for b in outputs]
 
 
@@ -110,8 +111,8 @@ def main():
     options = parser.parse_args()
     corpus = json.loads((options.folder / "corpus.json").read_text())
     amd = corpus["target"].startswith("gfx")
-    if amd and not all(os.environ.get(name) for name in ("KILN_EMULATOR", "TINYGRAD", "EMU_FIXES")):
-        print("spirv_corpus: skipped: KILN_EMULATOR, TINYGRAD and EMU_FIXES name the emulator (docs/emulation.md)")
+    if amd and not os.environ.get("KILN_AMD_MACHINE"):
+        print("spirv_corpus: skipped: KILN_AMD_MACHINE names the emulator's library (docs/emulation.md)")
         return 77
     machine = (Emulator if amd else Cuda)(corpus["target"])
     passed, failed = 0, 0

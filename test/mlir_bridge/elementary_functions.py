@@ -4,7 +4,7 @@
     elementary_functions.py KILN [TARGET]
 
 TARGET is "host" (run by this CPU; "host:ROW" by the code of another row that it can run) or an AMD architecture, executed
-in the emulator of docs/emulation.md (same environment variables). Ranges of random arguments and special values,
+in the emulator of docs/emulation.md (KILN_AMD_MACHINE). Ranges of random arguments and special values,
 against f64; at most 4 units in the last place on the host, 3 elsewhere; NaN and infinities as numpy has them. On the
 host, results of exp below 2^-125.5 may be 0. Exit code 1 beyond, 77 without an
 emulator."""
@@ -76,45 +76,47 @@ def run_on_host(kiln, target, folder, data):
     return {f"y{i}": np.load(f"{folder}/y{i}.npy") for i in range(len(CASES))}
 
 
-def run_in_emulator(kiln, target, folder, data, runner):
+def run_in_emulator(kiln, target, folder, data, machine, buffer):
     subprocess.run([kiln, "finalize", f"{folder}/model.kiln", "--target", target, "-o", f"{folder}/out", "--no-cache"], check=True, stdout=subprocess.DEVNULL)
     with open(f"{folder}/out/kernels.json") as f:
         document = json.load(f)
     program = document["program"]
-    buffers = {v["id"]: runner.np_buf(np.ascontiguousarray(data[v["name"]])) for v in program["values"] if v["from"] == "input"}
+    buffers = {v["id"]: buffer(machine, COUNT * 4, data[v["name"]].tobytes(), 0) for v in program["values"] if v["from"] == "input"}
     for step in program["steps"]:
         kernel = document["kernels"][step["kernel"]]
         for v in step["outputs"]:
-            buffers[v] = runner.Buf(COUNT * 4, b"\xcd" * (COUNT * 4))
+            buffers[v] = buffer(machine, COUNT * 4, None, 0xCD)
         places = {"input": step["inputs"], "output": step["outputs"]}
-        code = runner.Hsaco(f"{folder}/out/{kernel['object']}")
+        code = machine.Hsaco(f"{folder}/out/{kernel['object']}")
         for launch in kernel["launches"]:
-            arguments = [runner.arg_of(buffers[places[a["kind"]][a["index"]]]) for a in launch["arguments"]]
-            runner.run(code, launch["symbol"], target, tuple(launch["grid"]), tuple(launch["block"]), arguments, launch["lds_bytes"])
+            arguments = [buffers[places[a["kind"]][a["index"]]].address.to_bytes(8, "little") for a in launch["arguments"]]
+            machine.run(code, launch["symbol"], target, tuple(launch["grid"]), tuple(launch["block"]), arguments, launch["lds_bytes"])
     return {o["name"]: np.frombuffer(buffers[o["value"]].bytes()[: COUNT * 4], np.float32) for o in program["outputs"]}
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    kiln, target, runner = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "gfx1100", None
-    if not target.startswith("host"):
-        if not os.environ.get("KILN_EMULATOR"):
-            print("skipped: KILN_EMULATOR names no emulator")
+    kiln, target = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "gfx1100"
+    emulated = not target.startswith("host")
+    if emulated:
+        if not os.environ.get("KILN_AMD_MACHINE"):
+            print("skipped: KILN_AMD_MACHINE names no emulator")
             sys.exit(77)
-        sys.path.insert(0, os.environ["KILN_EMULATOR"])
-        import run_hsaco as runner
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emulation"))
+        import amd_machine
+        import memory
 
     wrong = 0
     with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
         data = {f"x{i}_{k}": x for i, case in enumerate(CASES) for k, x in enumerate(case[1])}
         write_model(folder, data)
         subprocess.run([kiln, "compile", f"{folder}/model.onnx", "-o", f"{folder}/model.kiln"], check=True, stdout=subprocess.DEVNULL)
-        results = run_in_emulator(kiln, target, folder, data, runner) if runner else run_on_host(kiln, target, folder, data)
+        results = run_in_emulator(kiln, target, folder, data, amd_machine, memory.Buffer) if emulated else run_on_host(kiln, target, folder, data)
         for i, (op, x, truth, _) in enumerate(CASES):
             got, exact = results[f"y{i}"], truth(*[v.astype(np.float64) for v in x])
             want = exact.astype(np.float32)
-            if op == "Exp" and not runner:
+            if op == "Exp" and not emulated:
                 got = np.where((want < 2**-125.4) & (got == 0), want, got)
             finite = np.isfinite(want) & np.isfinite(got)
             # A unit in the last place; of the smallest normal number for denormal results.
@@ -122,7 +124,7 @@ def main():
             error = np.where(finite, np.abs(got - exact) / unit, 0)
             other = np.flatnonzero(~finite & ~((got == want) | (np.isnan(got) & np.isnan(want))))
             at = int(error.argmax())
-            bad = error[at] > (3 if runner else 4) or len(other) > 0
+            bad = error[at] > (3 if emulated else 4) or len(other) > 0
             wrong += bad
             line = f"{op:6} {error[at]:6.2f} ulp at {[float(v[at]) for v in x]}"
             print(line + (f"; {len(other)} special values differ, first at {[float(v[other[0]]) for v in x]}" if len(other) else "") + (" WRONG" if bad else ""))
