@@ -23,6 +23,14 @@ MOST_STATES = 6
 # More of them, in which registers that have another value each time (such as a loop's counter) are unknown.
 FORGETFUL_STATES = 4
 OLDEST = 64  # no counter is larger
+# A kernel in which a race was found is looked at again with its loops followed turn by turn, as far as their numbers of turns are known. This is the most
+# steps of that; kernels that need more keep what was found first. A branch over code for which no lane is on is not followed then: waves that skip the
+# code access less.
+MOST_STEPS = 100000
+LAST_STATES = 4
+# Scalar instructions that leave the condition code as it is.
+KEEP_SCC = ("s_mov", "s_cmov", "s_cselect", "s_load", "s_buffer", "s_barrier", "s_wait", "s_nop", "s_branch", "s_cbranch", "s_endpgm", "s_sendmsg", "s_set", "s_sleep", "s_clause", "s_delay", "s_mul",
+            "s_brev", "s_bitset", "s_getpc", "s_inst", "s_dcache", "s_icache", "s_pack", "s_bfm", "s_ff", "s_ctz", "s_flbit", "s_clz", "s_sext", "s_cvt", "s_code_end")
 WIDTHS = {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2, "b32": 4, "u32": 4, "i32": 4, "f32": 4, "b64": 8, "u64": 8, "f64": 8, "b96": 12, "b128": 16}
 NO_MEMORY = ("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop")
 MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
@@ -111,21 +119,22 @@ class State:
         self.masks = {}  # scalar register or vcc -> the threads for which a comparison holds
         self.lanes = lanes  # the threads that EXEC may enable
         self.pending = {}  # (kind, register or "write" or "read") -> number of later operations of the kind
-        self.accesses = {}  # index of an access to LDS since the last barrier -> its addresses, or None
+        self.accesses = {}  # (index of an access to LDS since the last barrier, turn) -> its addresses, or None
         self.full = True  # EXEC enables all threads
         self.saved = {}  # scalar register -> (full, lanes) of the EXEC that it holds
+        self.scc = None  # the condition code, if it is known
         self.narrow = frozenset()  # registers that were written while EXEC was narrowed
 
     def copy(self):
         other = State(dict(self.values), self.lanes)
         other.masks = dict(self.masks)
         other.pending, other.accesses, other.full = dict(self.pending), dict(self.accesses), self.full
-        other.saved, other.narrow = dict(self.saved), self.narrow
+        other.saved, other.narrow, other.scc = dict(self.saved), self.narrow, self.scc
         return other
 
     def within(self, other):
         """Whether `other` allows everything that this state does."""
-        return (self.full >= other.full and self.narrow <= other.narrow and not np.any(self.lanes & ~other.lanes)
+        return (self.full >= other.full and other.scc in (None, self.scc) and self.narrow <= other.narrow and not np.any(self.lanes & ~other.lanes)
                 and all(same(self.masks.get(r), m) for r, m in other.masks.items())
                 and all(same(self.values.get(r), v) for r, v in other.values.items())
                 and all(other.pending.get(k, OLDEST + 1) <= age for k, age in self.pending.items())
@@ -148,6 +157,7 @@ class State:
             self.accesses[i] = a if i not in self.accesses else merged(a, self.accesses[i])
         self.masks = {r: m for r, m in self.masks.items() if same(m, other.masks.get(r))}
         self.full &= other.full
+        self.scc = self.scc if self.scc == other.scc else None
         self.lanes = self.lanes | other.lanes
         self.saved = {r: (s[0] and other.saved[r][0], s[1] | other.saved[r][1]) for r, s in self.saved.items() if r in other.saved}
         self.narrow |= other.narrow
@@ -169,7 +179,7 @@ def merged(a, b):
 
 
 class Checker:
-    def __init__(self, code, processor, threads, lds_bytes=1 << 18):
+    def __init__(self, code, processor, threads, lds_bytes=1 << 18, follows_loops=False):
         self.code, self.processor = code, processor
         self.counters = Counters(generation(processor))
         wave = 64 if self.counters.gen == 9 else 32
@@ -177,12 +187,15 @@ class Checker:
         self.machine, self.lds_bytes = Machine(threads, wave), lds_bytes
         self.faults = {}  # (rule, address) -> words
         self.conflicts = {}  # pairs of accesses that were compared
+        self.follows_loops = follows_loops
 
     def fault(self, rule, i, words):
         x = self.code[i]
         self.faults.setdefault((rule, x.address), f"{rule} at {x.address - self.code[0].address:#x} ({x.text}): {words}")
 
     def run(self):
+        """Words for each fault, or None if loops were to be followed for too long."""
+        steps = 0
         leaders = {0} | {n for i, x in enumerate(self.code) for n in x.next if n != i + 1 or len(x.next) > 1}
         seen, work = {}, [(0, State(self.machine.start(), self.machine.all))]
         while work:
@@ -190,13 +203,13 @@ class Checker:
             while True:
                 if i in leaders:
                     known = seen.setdefault(i, [])
-                    if any(state.within(k) for k in known):
+                    if any(state.within(k) for k in (known[-LAST_STATES:] if self.follows_loops else known)):
                         break
-                    if len(known) >= MOST_STATES:
+                    if len(known) >= MOST_STATES and not self.follows_loops:
                         state.forget_what_counts(known)
                         if any(state.within(k) for k in known):
                             break
-                    if len(known) >= MOST_STATES + FORGETFUL_STATES:
+                    if len(known) >= MOST_STATES + FORGETFUL_STATES and not self.follows_loops:
                         joined = known[-1].copy()
                         joined.join(state)
                         state = joined
@@ -204,12 +217,24 @@ class Checker:
                             known.pop()
                     known.append(state.copy())
                 self.step(i, state)
-                following = self.code[i].next
+                steps += 1
+                if self.follows_loops and steps > MOST_STEPS:
+                    return None
+                following = self.successors(i, state)
                 if not following:
                     break
                 work += [(n, state.copy()) for n in following[1:]]
                 i = following[0]
         return sorted(self.faults.values())
+
+    def successors(self, i, state):
+        x = self.code[i]
+        if not self.follows_loops or len(x.next) < 2:
+            return x.next
+        taken, not_taken = x.next[:1], x.next[1:]
+        if x.name in ("s_cbranch_scc0", "s_cbranch_scc1") and state.scc is not None:
+            return taken if state.scc == (x.name == "s_cbranch_scc1") else not_taken
+        return not_taken if x.name == "s_cbranch_execz" else x.next
 
     # --- one instruction
 
@@ -231,6 +256,8 @@ class Checker:
             state.accesses.clear()
         if kind:
             self.memory(i, x, kind, state)
+        if self.follows_loops and x.name.startswith("s_") and not x.name.startswith(KEEP_SCC):
+            state.scc = self.machine.condition(state.values, x)
         if "exec" in x.text or x.name.startswith("v_cmpx"):
             self.follow_exec(x, state)
         elif x.operands and x.operands[0] in state.saved:
@@ -283,11 +310,13 @@ class Checker:
     def access(self, i, x, access, state):
         own = (state.values.get(address_operand(x)), state.lanes)
         if self.machine.threads > self.machine.wave:
-            for other, theirs in state.accesses.items():
+            for (other, _), theirs in state.accesses.items():
                 their_access = lds_access(self.code[other])
                 if (access[0] or their_access[0]) and self.conflict(i, own, access, other, theirs, their_access):
                     self.fault("race", i, f"another wave may access the same LDS at {self.code[other].address - self.code[0].address:#x} ({self.code[other].text})")
-            state.accesses[i] = own if i not in state.accesses else merged(own, state.accesses[i])
+            # Turns of a loop whose addresses are known are kept apart if the loop is followed.
+            key = (i, own[0].tobytes() if self.follows_loops and own[0] is not None else None)
+            state.accesses[key] = own if key not in state.accesses else merged(own, state.accesses[key])
 
     def conflict(self, i, own, access, other, theirs, their_access):
         if own[0] is None or theirs[0] is None:
@@ -387,4 +416,9 @@ def resource_faults(code, meta, limits):
 def check_kernel(code, processor, threads, meta=None, limits=None):
     """Words for each fault of one kernel."""
     faults = Checker(code, processor, threads).run()
+    if any(f.startswith("race") for f in faults):
+        # Addresses that count were unknown: with the loops turn by turn they are known.
+        exact = Checker(code, processor, threads, follows_loops=True).run()
+        if exact is not None:
+            faults = [f for f in faults if not f.startswith("race")] + [f for f in exact if f.startswith("race")]
     return faults + (resource_faults(code, meta, limits) if meta and limits else [])

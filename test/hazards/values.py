@@ -202,6 +202,21 @@ class Machine:
             return None
         return COMPARISONS[m[1]](a, b)
 
+    def condition(self, values, part):
+        """The condition code after a scalar comparison, if all waves have the same; None if it is unknown."""
+        m = re.fullmatch(r"s_cmpk?_(lt|le|gt|ge|eq|lg)_([ui])32", part.name)
+        if not m:
+            return None
+        a, b = (self.value(values, s) for s in part.operands)
+        if a is None or b is None:
+            return None
+        if part.name.startswith("s_cmpk") and m[2] == "i" and b[0] >> 15 & 1:
+            b = b | np.uint32(0xFFFF0000)
+        if m[2] == "i":
+            a, b = a.astype(np.int32), b.astype(np.int32)
+        found = COMPARISONS[m[1]](a, b)
+        return bool(found[0]) if np.all(found == found[0]) else None
+
     def compare(self, values, masks, part):
         """Keeps the masks that comparisons and logic on them produce."""
         name, operands = part.name, part.operands
