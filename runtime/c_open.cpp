@@ -42,6 +42,12 @@ model_request request_of(const char* path, const kiln_open_options& o) {
   if (o.progress)
     request.progress = [f = o.progress, data = o.data](std::size_t done, std::size_t total) { f(data, done, total); };
   if (o.warn) request.warn = [f = o.warn, data = o.data](const std::string& what) { f(data, what.c_str()); };
+  if (!o.allocate != !o.release) throw error(error_kind::usage, "allocate and release: give both or neither");
+  if (o.allocate)
+    request.allocator = {
+        .allocate = [f = o.allocate, data = o.data](std::size_t bytes,
+                                                    std::size_t alignment) { return f(data, bytes, alignment); },
+        .release = [f = o.release, data = o.data](void* memory, std::size_t bytes) { f(data, memory, bytes); }};
   return request;
 }
 

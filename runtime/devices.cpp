@@ -29,10 +29,13 @@ std::optional<int> number_after(std::string_view prefix, std::string_view name) 
 }  // namespace
 
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options) {
-  if (name == "host") return std::make_unique<host_device>(options.threads, options.pinned);
+  if (name == "host") return std::make_unique<host_device>(options.threads, options.pinned, options.allocator);
   for (gpu::api which : apis) {
     auto ordinal = number_after(gpu::name(which), name);
     if (!ordinal) continue;
+    if (options.allocator.allocate)
+      throw error(error_kind::usage,
+                  "allocate: device '" + std::string(name) + "' has memory of its own; allocators are for the host");
     gpu::driver_search search = gpu::find_driver(which, library(which, options));
     if (!search.driver || *ordinal >= search.driver->device_count())
       throw error(search.driver ? error_kind::no_device : error_kind::no_driver,

@@ -10,6 +10,7 @@
 
 #include "runtime/device.hpp"
 #include "runtime/gpu/driver.hpp"
+#include "runtime/host_allocator.hpp"
 
 namespace kiln {
 
@@ -18,10 +19,11 @@ struct device_options {
   bool pinned = false;                              // host: pin each worker to its own processor
   std::chrono::milliseconds wait_limit{0};          // limit on waiting for a GPU's work; 0: none
   std::string cuda_library = {}, hip_library = {};  // paths of drivers, instead of the usual places
+  host_allocator allocator = {};                    // host: the caller's memory
 };
 
-// Throws error{usage} for what is not a device's name, error{no_driver, no_device} with what was looked for when the
-// device is not here.
+// Throws error{usage} for what is not a device's name and for an allocator of another device than the host,
+// error{no_driver, no_device} with what was looked for when the device is not here.
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options = {});
 
 struct device_list {

@@ -67,7 +67,8 @@ class host_event final : public device_event {
 
 }  // namespace
 
-host_device::host_device(unsigned threads, bool pinned) : team_(threads, pinned) {
+host_device::host_device(unsigned threads, bool pinned, host_allocator allocator)
+    : allocator_(std::move(allocator)), team_(threads, pinned) {
   auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)),
        page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   info_ = {.name = "host",
@@ -85,18 +86,26 @@ bool host_device::runs(std::string_view target) const {
 
 device_memory host_device::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
-  std::size_t alignment = alignment_for(bytes);
-  void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+  const bool ours = !allocator_.allocate;
+  const std::size_t alignment = ours ? alignment_for(bytes) : arena_alignment;
+  void* data =
+      ours ? ::operator new(bytes, std::align_val_t(alignment), std::nothrow) : allocator_.allocate(bytes, alignment);
   if (!data)
     throw error(error_kind::out_of_memory,
                 "device host: there is no memory for " + std::to_string(bytes) + " bytes; use smaller dimensions");
+  if (reinterpret_cast<std::uintptr_t>(data) % alignment) {
+    release(data, bytes);
+    throw error(error_kind::usage,
+                "allocate: the memory that it gave is not aligned to " + std::to_string(alignment) + " bytes");
+  }
   if (alignment == huge_page)
     ::madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // only a hint: failure costs only speed
   return device_memory(*this, data, bytes);
 }
 
 void host_device::release(void* data, std::size_t bytes) noexcept {
-  ::operator delete(data, std::align_val_t(alignment_for(bytes)));
+  if (allocator_.release) allocator_.release(data, bytes);
+  else ::operator delete(data, std::align_val_t(alignment_for(bytes)));
 }
 
 void host_device::copy(void* to, const void* from, std::size_t bytes, device_stream*) {

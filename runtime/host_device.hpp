@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/device.hpp"
+#include "runtime/host_allocator.hpp"
 #include "runtime/thread_pool.hpp"
 
 namespace kiln {
@@ -11,7 +12,7 @@ namespace kiln {
 class host_device final : public device {
  public:
   // 0 threads means one per usable processor. For `pinned` see thread_pool.
-  explicit host_device(unsigned threads = 0, bool pinned = false);
+  explicit host_device(unsigned threads = 0, bool pinned = false, host_allocator allocator = {});
 
   const device_info& info() const override { return info_; }
   bool runs(std::string_view target) const override;
@@ -44,6 +45,7 @@ class host_device final : public device {
 
  private:
   void release(void* data, std::size_t bytes) noexcept override;
+  host_allocator allocator_;
   thread_pool team_;
   device_info info_;
 };

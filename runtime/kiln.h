@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 12
+#define KILN_API_VERSION 13
 
 /* As in C, every int is a value of these types, also of those that an older library does not know. */
 #ifdef __cplusplus
@@ -169,7 +169,7 @@ typedef struct kiln_open_options {
   void (*progress)(void* data, size_t done, size_t total);
   /* One line about a problem with the cache or its records, from any thread. Null: nobody is told. */
   void (*warn)(void* data, const char* text);
-  void* data; /* for progress and warn */
+  void* data; /* for progress, warn, allocate and release */
   /* For portable files; since version 6. A thread in the background tunes the kernels while the model runs, the hottest
    * first, and the next run takes those that it has found. It takes at most a fifth of the device's time, and stops
    * after this many seconds (0: 30). What it finds is kept in the cache for later processes. */
@@ -177,6 +177,13 @@ typedef struct kiln_open_options {
   double tuning_seconds;
   /* For portable files with open dimensions; since version 7. */
   kiln_specialization specialization;
+  /* The caller's memory, for the device "host" alone; since version 13. Kiln calls `allocate` for the memory of runs,
+   * for tensors and for constants in another layout, also while the file is open and from any thread, several at once;
+   * it returns memory aligned to `alignment` (a power of two), or null. `release` takes it back, at the latest when the
+   * last program, context or session of this file is closed. Null: operator new. Both are given or neither. Constants
+   * that lie in the file or the cache are mapped from there. */
+  void* (*allocate)(void* data, size_t bytes, size_t alignment);
+  void (*release)(void* data, void* memory, size_t bytes);
 } kiln_open_options;
 /* KILN_UNTRUSTED if the file lacks a trusted signature. `options` may be null: all defaults. */
 kiln_status kiln_program_open_with(const char* path, const kiln_open_options* options, kiln_program** program);

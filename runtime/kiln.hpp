@@ -144,6 +144,9 @@ struct open_options {
   kiln_tuning tuning = KILN_TUNING_OFF;
   double tuning_seconds = 0;
   kiln_specialization specialization = KILN_SPECIALIZE_LAZY;
+  // The caller's memory, as kiln_open_options has it: both or neither; from any thread; must not throw.
+  std::function<void*(std::size_t bytes, std::size_t alignment)> allocate;
+  std::function<void(void* memory, std::size_t bytes)> release;
 };
 
 namespace details {
@@ -186,6 +189,14 @@ class c_options {
       };
     if (options_->warn)
       c_.warn = [](void* data, const char* line) { static_cast<const open_options*>(data)->warn(line); };
+    if (options_->allocate)
+      c_.allocate = [](void* data, std::size_t bytes, std::size_t alignment) {
+        return static_cast<const open_options*>(data)->allocate(bytes, alignment);
+      };
+    if (options_->release)
+      c_.release = [](void* data, void* memory, std::size_t bytes) {
+        static_cast<const open_options*>(data)->release(memory, bytes);
+      };
     c_.tuning = options_->tuning;
     c_.tuning_seconds = options_->tuning_seconds;
     c_.specialization = options_->specialization;

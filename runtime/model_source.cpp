@@ -71,8 +71,9 @@ native_consent consent_of(const model_request& request) {
 }
 
 std::unique_ptr<model_source> open_native(const program& source, const model_request& request) {
-  return std::make_unique<native_source>(source, open_device(request.device, {.threads = request.threads}),
-                                         request.most_instances);
+  return std::make_unique<native_source>(
+      source, open_device(request.device, {.threads = request.threads, .allocator = request.allocator}),
+      request.most_instances);
 }
 
 }  // namespace kiln

@@ -11,6 +11,7 @@
 #include "ir/program.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "runtime/executable.hpp"
+#include "runtime/host_allocator.hpp"
 #include "runtime/kiln.h"
 #include "runtime/model_runner.hpp"
 
@@ -34,6 +35,7 @@ struct model_request {
   int specialization = 0;
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
   std::function<void(const std::string&)> warn = nullptr;
+  host_allocator allocator = {};
 };
 
 // A model at one set of sizes, loaded. Any thread.

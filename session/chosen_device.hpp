@@ -9,6 +9,7 @@
 #include "jit/compile_bytecode.hpp"
 #include "jit/ptxas.hpp"
 #include "runtime/device.hpp"
+#include "runtime/host_allocator.hpp"
 
 namespace kiln {
 
@@ -30,6 +31,6 @@ struct chosen_device {
 // error{no_driver, no_device} with what was looked for when the device is not here, or when it does not run code of
 // `target`; error{unsupported} for a device for which there is no code; error{usage} for names that mean nothing.
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads = 0,
-                            bool pinned = false);
+                            bool pinned = false, const host_allocator& allocator = {});
 
 }  // namespace kiln

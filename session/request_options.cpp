@@ -9,6 +9,7 @@ static_assert(static_cast<int>(specialization::lazy) == KILN_SPECIALIZE_LAZY &&
 
 session_options options_of(const model_request& request) {
   session_options options{.device = request.device, .threads = static_cast<int>(request.threads)};
+  options.allocator = request.allocator;
   options.cache.folder = request.cache_folder;
   options.cache.trust = request.trusted_keys;
   options.cache.allow_unsigned = request.allow_unsigned;

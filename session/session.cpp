@@ -19,7 +19,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 chosen_device device_of(const session_options& options) {
-  return choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pinned);
+  return choose_device(options.device, options.target, static_cast<unsigned>(options.threads), options.pinned,
+                       options.allocator);
 }
 
 specialization way_of(const session_options& options) {

@@ -12,6 +12,7 @@
 
 #include "ir/enum_names.hpp"
 #include "jit/compile_worker.hpp"
+#include "runtime/host_allocator.hpp"
 #include "session/cache_choice.hpp"
 #include "session/events.hpp"
 
@@ -54,6 +55,7 @@ struct session_options {
   std::string target = "native";  // finalize for this target instead of the processor found
   int threads = 0;                // that run kernels on the host, and that compile; 0: all processors
   bool pinned = false;            // a processor of its own for every thread that runs kernels on the host
+  host_allocator allocator = {};  // the caller's memory, for the host
   cache_choice cache = {};
   compile_place compiling = compile_place::workers;
   std::string compile_worker = {};  // executable of the workers; empty: found beside this library

@@ -85,6 +85,12 @@ class Abi(KilnCase):
         declared = {line.split()[1] for line in describe(self.header, self.dir) if line.startswith("function ")}
         self.assertEqual(exported, declared)
 
+    def test_the_page_says_which_threads_may_call_a_function(self):
+        table = read(os.path.join(TOP, "docs/c_api.md")).split("## Threads")[1].split("\n## ")[0]
+        told = re.findall(r"`(kiln_\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `")))
+        declared = [line.split()[1] for line in describe(self.header, self.dir) if line.startswith("function ")]
+        self.assertEqual(sorted(told), sorted(declared))
+
     @unittest.skipIf(kiln_case.SANITIZER, "the programs are built without the sanitizer that the library has")
     def test_programs_of_old_headers_run(self):
         file, folder = self.compiled(), os.environ["KILN_LIBRARIES"]
