@@ -58,6 +58,7 @@ part::part(const compiled_part& what, const provider_options& options, std::shar
     : graph_(options.graph),
       stream_(options.stream),
       gpu_(std::move(on)),
+      on_host_(options.device == "host"),
       session_(opened(what.file, options), library().session_close),
       sizes_(sizes_in_data(what.file)),
       sizes_are_data_(std::ranges::find(sizes_, true) != sizes_.end()) {
@@ -147,9 +148,13 @@ void* part::memory_of(OrtValue* value) const {
 }
 
 void part::start(kiln_context* with, const std::vector<const void*>& from, const std::vector<void*>& results) {
-  if (!gpu_) check(library().run_from_host(with, from.data(), results.data()));
-  else if (stream_) check(library().run_on_stream(with, from.data(), results.data(), *stream_));
-  else check(library().run(with, from.data(), results.data()));
+  if (stream_ && gpu_) return check(library().run_on_stream(with, from.data(), results.data(), *stream_));
+  // Tensors are used where they are, unless kernels cannot do that on the host: a program has bound one that is not
+  // aligned to its elements, or a result that overlaps an input. Nothing has run then.
+  kiln_status status = KILN_USAGE;
+  if (gpu_ || on_host_) status = library().run(with, from.data(), results.data());
+  if (status == KILN_USAGE && !gpu_) status = library().run_from_host(with, from.data(), results.data());
+  check(status);
 }
 
 void part::run(program& p, kiln_context* with, const std::vector<given>& inputs, OrtKernelContext* to) {

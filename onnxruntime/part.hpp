@@ -59,6 +59,7 @@ class part {
   kiln_graph_policy graph_;
   std::optional<void*> stream_;
   std::shared_ptr<gpu> gpu_;
+  bool on_host_;  // kernels run there
   std::unique_ptr<kiln_session, void (*)(kiln_session*)> session_;
   // Place among the node's inputs of each input of the model, and of its outputs.
   std::vector<std::size_t> inputs_, outputs_;

@@ -84,6 +84,20 @@ class Plugin(unittest.TestCase):
         self.assertEqual(session.get_providers()[0], NAME)
         self.assertRegex(taken(perceptron()), r"Kiln runs 3 of 3 nodes in 1 parts")
 
+    def test_tensors_that_kernels_cannot_use_where_they_are(self):
+        data = model([h.make_node("Softmax", ["x"], ["s"]), h.make_node("Mul", ["s", "x"], ["y"])], [("x", T.FLOAT, ["n", 16])], [("y", T.FLOAT, ["n", 16])])
+        session, reference = ort.InferenceSession(data, options()), ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+        memory = np.zeros(2 * 4 * 64 + 8, np.uint8)
+        for begin, result in [(0, 256), (1, 258), (0, 0), (0, 64), (3, 259)]:  # some are not aligned, some overlap
+            x = np.random.default_rng(begin).standard_normal((4, 16)).astype(np.float32)
+            memory[begin : begin + 256] = x.view(np.uint8).reshape(-1)
+            binding = session.io_binding()
+            binding.bind_input("x", "cpu", 0, np.float32, [4, 16], memory.ctypes.data + begin)
+            binding.bind_output("y", "cpu", 0, np.float32, [4, 16], memory.ctypes.data + result)
+            session.run_with_iobinding(binding)
+            got = memory[result : result + 256].copy().view(np.float32).reshape(4, 16)
+            np.testing.assert_allclose(got, reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
     def test_attributes_of_all_kinds(self):
         r = np.random.default_rng(3)
         nodes = [
