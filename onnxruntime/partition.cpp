@@ -77,6 +77,14 @@ numbered number_nodes(const OrtGraph* graph) {
 }
 
 // `node` is one of `graph`, or of a body in it.
+std::vector<const OrtGraph*> bodies_of(const OrtNode* node) {
+  std::size_t count = 0;
+  require(runtime().api->Node_GetNumSubgraphs(node, &count));
+  std::vector<const OrtGraph*> bodies(count);
+  if (count) require(runtime().api->Node_GetSubgraphs(node, bodies.data(), count, nullptr));
+  return bodies;
+}
+
 std::string reason_against(const OrtGraph* graph, const OrtNode* node, const compiler& with, bool in_body) {
   const std::string domain = domain_of(node), what = operator_of(node);
   const auto [first, last] = with.opsets(domain, what);
@@ -93,11 +101,7 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
   // it).
   if (const auto inputs = inputs_of(node); domain.empty() && what == "Reshape" && is_given(graph, inputs.at(1)))
     return called + ": the shape is an input, in which -1 and 0 are not known";
-  std::size_t count = 0;
-  require(runtime().api->Node_GetNumSubgraphs(node, &count));
-  std::vector<const OrtGraph*> bodies(count);
-  if (count) require(runtime().api->Node_GetSubgraphs(node, bodies.data(), count, nullptr));
-  for (const OrtGraph* body : bodies)
+  for (const OrtGraph* body : bodies_of(node))
     for (const OrtNode* n : nodes_of(body))
       if (std::string reason = reason_against(graph, n, with, true); !reason.empty()) return called + " with " + reason;
   return "";
@@ -119,6 +123,16 @@ const OrtNode* reader_without_input(const std::vector<const OrtNode*>& part) {
     for (const OrtValueInfo* v : captured_by(n))
       if (!is_constant(v) && !known.contains(name_of(v))) return n;
   return nullptr;
+}
+
+bool has_part_in_body(const std::vector<const OrtNode*>& nodes, const std::string& provider) {
+  return std::ranges::any_of(nodes, [&](const OrtNode* node) {
+    return std::ranges::any_of(bodies_of(node), [&](const OrtGraph* body) {
+      const std::vector<const OrtNode*> inside = nodes_of(body);
+      return std::ranges::any_of(inside, [&](const OrtNode* n) { return domain_of(n) == provider; }) ||
+             has_part_in_body(inside, provider);
+    });
+  });
 }
 
 // A node's level counts how often a path to it changes between taken nodes and others. Nodes of one level that hang

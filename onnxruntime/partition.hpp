@@ -17,6 +17,10 @@ std::string reason_against(const OrtGraph* graph, const OrtNode* node, const com
 // null if there is none. ONNX Runtime before 1.27 gives the fused node no such values.
 const OrtNode* reader_without_input(const std::vector<const OrtNode*>& part);
 
+// Whether ONNX Runtime has given parts of bodies of these nodes to the provider already. It does so with bodies that it
+// does not show as such (1.23).
+bool has_part_in_body(const std::vector<const OrtNode*>& nodes, const std::string& provider);
+
 // The nodes that are `taken`, in parts without a path that leaves a part and comes back to it. Each part's nodes are in
 // the order of the graph.
 std::vector<std::vector<const OrtNode*>> parts_of(const OrtGraph* graph,

@@ -107,6 +107,13 @@ OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to
   return guarded([&] {
     const std::vector<const OrtNode*> nodes = nodes_of(graph);
     if (is_body(graph, nodes)) return;
+    if (has_part_in_body(nodes, name())) {
+      tell(ORT_LOGGING_LEVEL_WARNING,
+           "Kiln leaves nodes to ONNX Runtime (" + std::to_string(nodes.size()) +
+               "): a body has parts, and in this ONNX Runtime those of its graph would have the "
+               "same names; 1.25 tells which graphs are bodies");
+      return;
+    }
     std::map<std::string, std::size_t> reasons;
     std::set<const OrtNode*> left;
     std::vector<std::vector<const OrtNode*>> contexts;

@@ -123,6 +123,16 @@ class Plugin(unittest.TestCase):
         data = model(nodes, [("x", T.FLOAT, ["n"])], [("y", T.FLOAT, ["n"])], [("zero", np.array(0, np.float32))])
         self.check(data, {"x": np.ones(3, np.float32)}, {"x": -np.ones(5, np.float32)})
 
+    def test_bodies_that_read_nothing_from_outside(self):
+        """ONNX Runtime 1.23 shows them before their graph, and does not say what they are."""
+        nodes = [h.make_node("Sub", ["next", "in"], ["d"]), h.make_node("ReduceSumSquare", ["d"], ["q"], axes=[0], keepdims=0), h.make_node("Identity", ["in"], ["out"])]
+        state = [h.make_tensor_value_info(n, T.FLOAT, s) for n, s in [("in", [3]), ("next", [3])]]
+        body = h.make_graph(nodes, "body", state, [h.make_tensor_value_info("out", T.FLOAT, [3]), h.make_tensor_value_info("q", T.FLOAT, [])])
+        nodes = [h.make_node("Abs", ["c"], ["a"]), h.make_node("Scan", ["a", "x"], ["end", "squares"], body=body, num_scan_inputs=1), h.make_node("Sqrt", ["squares"], ["r"]), h.make_node("Neg", ["r"], ["y"])]
+        data = model(nodes, [("c", T.FLOAT, [3]), ("x", T.FLOAT, ["n", 3])], [("y", T.FLOAT, ["n"])])
+        r = np.random.default_rng(6)
+        self.check(data, {"c": r.standard_normal(3, np.float32), "x": r.standard_normal((5, 3), np.float32)})
+
     def test_values_that_only_bodies_read(self):
         """Before 1.27 ONNX Runtime does not pass them, so the node is left to it."""
         body = lambda op, out: h.make_graph([h.make_node(op, ["x"], [out])], out, [], [h.make_tensor_value_info(out, T.FLOAT, ["n"])])
