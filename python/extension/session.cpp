@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <utility>
 
 #include "python/extension/element_types.hpp"
 #include "python/extension/output_arrays.hpp"
@@ -158,7 +159,9 @@ nb::list session::run(nb::sequence inputs, nb::object outputs, nb::object stream
   if (where == place::host && !stream.is_none())
     raise(KILN_UNSUPPORTED, "stream: the inputs are in host memory; streams are for arrays on a GPU");
   const auto program = program_for(views);
-  if (last_ != program) last_ = program;
+  // Closing the last program releases the interpreter's lock, and another thread may be here then. An assignment would
+  // close it before the new one is in its place.
+  { const auto closed = std::exchange(last_, program); }
   output_arrays results(*program, described_.outputs, arrays_, inputs, outputs, where == place::device);
   std::vector<const void*> from;
   for (const tensor_view& v : views) from.push_back(v.data);

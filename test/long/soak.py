@@ -33,6 +33,14 @@ from random_shapes_memory import made_models  # noqa: E402
 from redis_server import WHY_NOT, RedisServer  # noqa: E402
 
 
+def read_line(path):
+    try:
+        with open(path) as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
+
+
 def softmax(x):
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
@@ -163,6 +171,20 @@ class Soak:
             children = len(file.read().split())
         return resident, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), children
 
+    def held(self):
+        """What is open, named: descriptors, threads (with the kernel function that they wait in) and children."""
+        names = {}
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                names["descriptor " + fd] = os.readlink("/proc/self/fd/" + fd)
+            except OSError:
+                pass
+        for thread in os.listdir("/proc/self/task"):
+            names["thread " + thread] = " ".join(read_line(f"/proc/self/task/{thread}/{file}") for file in ("comm", "wchan"))
+        for child in read_line("/proc/self/task/%d/children" % os.getpid()).split():
+            names["child " + child] = read_line(f"/proc/{child}/cmdline").replace("\0", " ")
+        return names
+
     def close(self):
         for session, _ in self.sessions.values():
             session.close()
@@ -174,7 +196,7 @@ class Soak:
             self.check("first", name, x, self.session(name).run({"x": x})["y"])
         self.close()
         time.sleep(10)
-        before = self.sample()
+        before, held_before = self.sample(), self.held()
         threads = [threading.Thread(target=self.serve, args=(self.options.seed + i,)) for i in range(self.options.threads)] + [threading.Thread(target=self.processes), threading.Thread(target=self.trouble)]
         for thread in threads:
             thread.start()
@@ -189,6 +211,9 @@ class Soak:
         if self.server:
             self.server.stop()
         after, began = self.sample(), time.monotonic()
+        for what, name in sorted(self.held().items()):
+            if held_before.get(what) != name:
+                print(f"right after the end: {what}: {name}")
         while any(a > b for a, b in zip(after[1:], before[1:])) and time.monotonic() < began + 60:  # workers that are idle end after a while
             time.sleep(1)
             after = self.sample()
@@ -197,6 +222,10 @@ class Soak:
         third = max(1, len(settled) // 3)
         first, last = sorted(settled[:third])[third // 2], sorted(settled[-third:])[third // 2]
         print(f"resident {first:.1f} -> {last:.1f} MiB (most {max(settled):.1f}); descriptors {before[1]} before, {after[1]} after; threads {before[2]}, {after[2]}; children {before[3]}, {after[3]}; {self.counts}")
+        if any(a > b for a, b in zip(after[1:], before[1:])):
+            for what, name in sorted(self.held().items()):
+                if held_before.get(what) != name:
+                    print(f"left: {what}: {name}")
         if last > first * 1.05 and last > first + 8:
             self.fault(f"memory grew from {first:.1f} to {last:.1f} MiB")
         for what, b, a in zip(("descriptors", "threads", "children"), before[1:], after[1:]):

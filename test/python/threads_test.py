@@ -1,4 +1,7 @@
 """The interpreter's lock is free while Kiln compiles and runs; a session serves several threads."""
+import gc
+import os
+import sys
 import threading
 import time
 import unittest
@@ -83,6 +86,34 @@ class Threads(PythonCase):
                     self.assert_close(session(x), y)
 
             self.run_all([lambda x=x, y=y: worker(x, y) for x, y in zip(data, expected)])
+
+    def test_nothing_is_left_when_threads_have_dropped_each_others_programs(self):
+        """With one program kept, a thread often drops the program that another has just run."""
+        def held():
+            gc.collect()
+            return [len(os.listdir("/proc/self/" + what)) for what in ("task", "fd")]
+
+        weights = numpy_helper.from_array(np.eye(8, dtype=np.float32), "w")
+        model = kiln.compile(model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", ["n", 8])], [tensor("y", ["n", 8])], [weights]))
+        interval = sys.getswitchinterval()
+        self.addCleanup(sys.setswitchinterval, interval)
+        before = None
+        for _ in range(3):
+            sys.setswitchinterval(1e-6)
+            session = model.session(threads=1, most_programs=1)
+
+            def runs(first):
+                for i in range(300):
+                    x = np.full((1 + (7 * i + 3 * first) % 5, 8), i, np.float32)
+                    np.testing.assert_array_equal(session(x), x)
+
+            self.run_all([lambda k=k: runs(k) for k in range(8)])
+            sys.setswitchinterval(interval)
+            session.close()
+            after = held()
+            if before is not None:
+                self.assertEqual(before, after, "threads and descriptors")
+            before = after
 
     def test_a_session_may_be_closed_at_any_time(self):
         model = kiln.compile(conv_model())
