@@ -51,14 +51,14 @@ void give_all(const fs::path& folder, uid_t id) {
 }
 
 void become_another_user(const fs::path& folder) {
+  uid_t id = first_id + static_cast<uid_t>(getpid());
   try {
     replace_links(folder);
+    if (!give(folder, id) && !give(folder, id = nobody)) refuse(folder, errno);
+    give_all(folder, id);
   } catch (const fs::filesystem_error& e) {
     throw error(error_kind::io, fmt::format("{}: {}", folder.string(), e.what()));
   }
-  uid_t id = first_id + static_cast<uid_t>(getpid());
-  if (!give(folder, id) && !give(folder, id = nobody)) refuse(folder, errno);
-  give_all(folder, id);
   // The system calls themselves: the process has one thread, and the C library's functions are for all threads.
   if (setgroups(0, nullptr) != 0 || syscall(SYS_setresgid, id, id, id) != 0 || syscall(SYS_setresuid, id, id, id) != 0)
     refuse(folder, errno);

@@ -73,12 +73,16 @@ void refuse_native_code(const char* file) {
 void take_along(user_keys& keys, const std::filesystem::path& folder) {
   if (keys.own() == nullptr || geteuid() != 0) return;
   const std::filesystem::path configuration = folder / ".config", copy = configuration / "kiln";
-  if (!std::filesystem::create_directory(configuration))
-    throw error(error_kind::unsupported, "the job has an input of the name .config");
-  std::filesystem::create_directory(copy);
-  for (const std::filesystem::path& made : {configuration, copy})
-    std::filesystem::permissions(made, std::filesystem::perms::owner_all);
-  for (const char* file : {"key", "key.pub"}) std::filesystem::copy_file(keys.folder() / file, copy / file);
+  try {
+    if (!std::filesystem::create_directory(configuration))
+      throw error(error_kind::unsupported, "the job has an input of the name .config");
+    std::filesystem::create_directory(copy);
+    for (const std::filesystem::path& made : {configuration, copy})
+      std::filesystem::permissions(made, std::filesystem::perms::owner_all);
+    for (const char* file : {"key", "key.pub"}) std::filesystem::copy_file(keys.folder() / file, copy / file);
+  } catch (const std::filesystem::filesystem_error& e) {
+    throw error(error_kind::io, e.what());
+  }
   setenv("XDG_CONFIG_HOME", configuration.c_str(), 1);
 }
 

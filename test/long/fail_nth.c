@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,12 +18,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ALLOCATE, OPEN, READ, MAP, STATUS, WRITE, SYNC, RENAME, MAKE_FOLDER, LOCK, SOCKETS, FORK, THREAD };
+enum { ALLOCATE, OPEN, READ, MAP, STATUS, WRITE, SYNC, RENAME, MAKE_FOLDER, LOCK, SOCKETS, FORK, THREAD, CONNECT, SEND, RECEIVE, WAIT, OWNER };
 
 static struct {
   int what, at;  // what fails; 0 calls are counted before main()
@@ -89,6 +91,15 @@ int linkat(int a, const char* from, int b, const char* to, int flags) { return f
 int mkdir(const char* path, mode_t mode) { return fails(MAKE_FOLDER, EACCES) ? -1 : (int)syscall(SYS_mkdir, path, mode); }
 int flock(int file, int how) { return fails(LOCK, ENOLCK) ? -1 : (int)syscall(SYS_flock, file, how); }
 int socketpair(int a, int b, int c, int to[2]) { return fails(SOCKETS, EMFILE) ? -1 : (int)syscall(SYS_socketpair, a, b, c, to); }
+int socket(int a, int b, int c) { return fails(SOCKETS, EMFILE) ? -1 : (int)syscall(SYS_socket, a, b, c); }
+int connect(int file, const struct sockaddr* to, socklen_t n) { return fails(CONNECT, ENETUNREACH) ? -1 : (int)syscall(SYS_connect, file, to, n); }
+ssize_t send(int file, const void* from, size_t n, int flags) { return fails(SEND, ECONNRESET) ? -1 : syscall(SYS_sendto, file, from, n, flags, NULL, 0); }
+ssize_t recv(int file, void* to, size_t n, int flags) { return fails(RECEIVE, ECONNRESET) ? -1 : syscall(SYS_recvfrom, file, to, n, flags, NULL, NULL); }
+int poll(struct pollfd* files, nfds_t n, int time) { return fails(WAIT, ENOMEM) ? -1 : (int)syscall(SYS_poll, files, n, time); }
+int lchown(const char* path, uid_t user, gid_t group) { return fails(OWNER, EPERM) ? -1 : (int)syscall(SYS_lchown, path, user, group); }
+int posix_spawn(pid_t* child, const char* path, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how, char* const words[], char* const environment[]) {
+  return fails(FORK, EAGAIN) ? EAGAIN : NEXT(posix_spawn)(child, path, actions, how, words, environment);
+}
 pid_t fork(void) { return fails(FORK, EAGAIN) ? -1 : NEXT(fork)(); }
 int pthread_create(pthread_t* thread, const pthread_attr_t* with, void* (*run)(void*), void* data) {
   return fails(THREAD, EAGAIN) ? EAGAIN : NEXT(pthread_create)(thread, with, run, data);
@@ -122,6 +133,8 @@ static int serve(int count, char** words, char** environment) {
       setrlimit(RLIMIT_CORE, &none);
       const int errors = (int)syscall(SYS_openat, AT_FDCWD, getenv("FAIL_NTH_ERRORS"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       dup2(errors, 2), close(errors);
+      if (getenv("FAIL_NTH_INPUT")) dup2((int)syscall(SYS_openat, AT_FDCWD, getenv("FAIL_NTH_INPUT"), O_RDONLY, 0), 0);
+      if (getenv("FAIL_NTH_OUTPUT")) dup2((int)syscall(SYS_openat, AT_FDCWD, getenv("FAIL_NTH_OUTPUT"), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
       shared->what = request[0], shared->at = request[1];
       plan = shared;
       exit(real_main(arguments_count, arguments, environment));
