@@ -6,7 +6,7 @@
 The good files to start from are made by KILN from test/fuzz/corpus/onnx. Hashes of a changed file are made right again
 where it has some, so that the change is read. The kinds take turns, so that an end after --seconds leaves each with
 the same number. A mutant is wrong if kiln ends by a signal or with an exit code of no error, takes more than 10 s (it
-is tried once more then), needs more than 1 GiB beyond the file's size (of itself or of a worker), or answers with
+is tried once more then; on a busy machine processor time counts, and 60 s), needs more than 1 GiB beyond the file's size (of itself or of a worker), or answers with
 anything but one line on standard error (`warm`: one for each file). Such a mutant is kept in OUT. OUT/counts.json has the counts, also of a run
 that was ended. Exit 1 where anything was wrong. `--show KIND NUMBER` writes one mutant to OUT and prints its commands.
 Queue items and replies of servers: mutated_servers.py."""
@@ -61,6 +61,8 @@ class Seeds:
         call("trust", "make", "fleet.root", "--expires", "2999-12-31", "--key", "farm.pub=2998-01-01", "--sign-with", "root")
         call("sign", "branch.kiln", "--version", "3")
         self.decoder = self.read(os.path.join(CORPUS, "container/decoder"))
+        configurations = os.path.join(CORPUS, "generation_configuration")
+        self.configurations = {n: self.read(os.path.join(configurations, n)) for n in os.listdir(configurations)}
         self.native, self.embedded = self.read(self.path("native.kiln")), self.read(self.path("embedded.kiln"))
         self.entries = {n: self.read(self.path("cache/" + n)) for n in os.listdir(self.path("cache")) if n.endswith((".kernel", ".prepared"))}
         self.records = {n: self.read(self.path("tuned/records/" + n)) for n in os.listdir(self.path("tuned/records"))}
@@ -182,6 +184,17 @@ def steps(case):
     case.commands = [["generate", case.write("m.kiln", file.bytes()), "--prompt-ids", ids, "--max-new-tokens", "2", *ON_HOST, "--no-cache"]]
 
 
+def genai(case):
+    """A folder with a decoder and a configuration beside it, as onnxruntime-genai has it."""
+    configuration = case.random.choice(sorted(case.seeds.configurations))
+    text = case.seeds.configurations[configuration]
+    name = case.random.choice(["genai_config.json", "config.json", "generation_config.json"])
+    case.write("f/" + name, (edit_json if case.random.random() < 0.6 else edit_text)(case.random, text))
+    case.write("f/model.kiln", case.seeds.decoder)
+    ids = case.write("ids.npy", npy_file("<i8", "(1, 3)", bytes([1, 0, 0, 0, 0, 0, 0, 0]) * 3))
+    case.commands = [["generate", os.path.join(case.folder, "f"), "--prompt-ids", ids, "--max-new-tokens", "2", *ON_HOST, "--no-cache"]]
+
+
 def signature(case):
     file = KilnFile(case.seeds.native)
     edit(case.random, file.sections["signature"])
@@ -286,7 +299,7 @@ def lists(case):
 
 
 KINDS = {"frame": frame, "program": changed_section("program"), "manifest": changed_section("manifest"), "weights": changed_section("weights_index"), "kernels": kernels, "flips": flips,
-         "spirv": spirv, "native": native, "signature": signature, "steps": steps, "hints": hints, "objects": objects, "archive": archive, "entries": entries, "records": records, "onnx": onnx, "npy": npy, "pb": pb, "trust": trust, "lists": lists}
+         "spirv": spirv, "native": native, "signature": signature, "steps": steps, "genai": genai, "hints": hints, "objects": objects, "archive": archive, "entries": entries, "records": records, "onnx": onnx, "npy": npy, "pb": pb, "trust": trust, "lists": lists}
 
 
 def execute(command, env, errors, limit):
@@ -297,7 +310,10 @@ def execute(command, env, errors, limit):
 
     def end(*_):
         late.append(True)
-        os.killpg(child, signal.SIGKILL)
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:
+            late.clear()  # it has just ended
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit)
     _, status, usage = os.wait4(child, 0)
@@ -310,7 +326,8 @@ def judge(case, command, env, errors):
     code, wall, processor, kib = execute(command, env, errors, MOST_SECONDS)
     if code is None:
         code, wall, processor, kib = execute(command, env, errors, 6 * MOST_SECONDS)
-        if code is None or wall > MOST_SECONDS:
+        busy = os.getloadavg()[0] > 1.5 * os.cpu_count()  # then a wait says nothing
+        if code is None or processor > MOST_SECONDS or (wall > MOST_SECONDS and not busy):
             return "hang", f"{wall:.1f} s, {processor:.1f} s of a processor", kib
     with open(errors, "rb") as file:
         text = file.read(1 << 20)
