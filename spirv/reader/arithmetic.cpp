@@ -221,9 +221,8 @@ bool translator::emit_arithmetic(const instruction_words& i) {
     }
     case Op::OpSignBitSet: {
       llvm::Value* x = floats(0);
-      llvm::Type* bits = x->getType()->getWithNewBitWidth(x->getType()->getScalarSizeInBits());
-      if (!bits->isIntOrIntVectorTy()) bits = llvm::Type::getIntNTy(context_, x->getType()->getScalarSizeInBits());
-      if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()); vector && !bits->isVectorTy())
+      llvm::Type* bits = llvm::Type::getIntNTy(context_, x->getType()->getScalarSizeInBits());
+      if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
         bits = llvm::FixedVectorType::get(bits, vector->getNumElements());
       define(i, b_.CreateICmpSLT(b_.CreateBitCast(x, bits), llvm::Constant::getNullValue(bits)));
       return true;
