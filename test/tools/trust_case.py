@@ -96,3 +96,7 @@ class TrustCase(KilnCase):
 
     def layer(self, *folders):
         return {"KILN_CACHE_PATH": ":".join(folders)}
+
+    def native(self, env=None, name="native.kiln"):
+        self.kiln("finalize", self.good, *TARGET, "-o", self.path("objects"), "--native-file", self.path(name), env=env)
+        return self.path(name)

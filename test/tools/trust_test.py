@@ -172,10 +172,6 @@ class Trust(TrustCase):
 
     # Native code objects.
 
-    def native(self, env=None, name="native.kiln"):
-        self.kiln("finalize", self.good, *TARGET, "-o", self.path("objects"), "--native-file", self.path(name), env=env)
-        return self.path(name)
-
     def test_native_files(self):
         mine = self.native()
         for more in [], ["--no-cache"], ["--cache-trust", self.key_of(self.path("config"))]:
