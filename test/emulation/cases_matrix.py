@@ -47,6 +47,12 @@ def matmul_sixteen_rows(g):
     g.output(g.op("MatMul", g.input("a", [16, 264]), g.weight([264, 136], 0.1)))
 
 
+@case("f16")
+def matmul_few_rows_wide(g):
+    """Columns for several tiles of a workgroup on RDNA, the last of which is not whole."""
+    g.output(g.op("MatMul", g.input("a", [7, 264]), g.weight([264, 3208], 0.1)))
+
+
 @case("f16 f32")
 def matmul_five_rows_long(g):
     g.output(g.op("MatMul", g.input("a", [5, 2056]), g.weight([2056, 72], 0.05)))

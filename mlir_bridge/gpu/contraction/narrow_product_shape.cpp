@@ -61,10 +61,14 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
   // reads at a time. If there is one for each unit only, it has all threads.
   const bool packed = shape.together > 1;
-  const std::int64_t columns =
-      packed  ? std::min<std::int64_t>(ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units), 2)
-      : ahead ? (share >= 4 ? 4 : 2)
-              : std::min<std::int64_t>(share, 2);
+  // On AMD GPUs the rows are read again for each tile of columns, so a workgroup of several rows takes as many tiles as
+  // leave one workgroup for each compute unit.
+  const std::int64_t for_each_unit = ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units);
+  const bool reads_rows_again = e.target.family == target_family::amdgpu && shape.unit && rows > 1;
+  const std::int64_t columns = packed             ? std::min<std::int64_t>(for_each_unit, 2)
+                               : reads_rows_again ? std::min<std::int64_t>(for_each_unit, 4)
+                               : ahead            ? (share >= 4 ? 4 : 2)
+                                                  : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
   const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
                         ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;

@@ -61,11 +61,17 @@ struct attention_problem {
     return of_head(op.value_layout, p, p.key_head, j, depth, lanes, multiple);
   }
 
-  // Scores in units of log2: the scaled product with the mask of `lanes` keys from j applied (j within the keys).
-  Value masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product, std::int64_t multiple) const;
+  // A score in units of log2 is a product times this.
+  double score_factor() const;
+  // Returns true if products may be compared and scaled later, with the subtraction of their maximum.
+  bool scales_weights() const;
+  // Scores in units of log2: the scaled product with the mask of `lanes` keys from j applied (j within the keys). Not
+  // `scaled`: without score_factor().
+  Value masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product, std::int64_t multiple,
+                     bool scaled = true) const;
   // Scores of neighbouring keys from j on out of their products; where `masked`, -inf from row_end on.
   values scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j, const values& products,
-                bool masked) const;
+                bool masked, bool scaled = true) const;
   // The query's number within its head.
   Value query_of(code_builder&, Value row) const { return share == 1 ? row : emitter.rem(row, queries); }
   // Returns true if rows do not see all keys: end_of_row() differs between them.

@@ -113,13 +113,15 @@ void key_value_blocks::when_used(const piece& here, const std::function<void()>&
   else body();
 }
 
+Value key_value_blocks::limited(Value key) { return has_whole_blocks() ? key : code_.min(key, e_.size(p_.keys - 1)); }
+
 Value key_value_blocks::fetch_key(const attention_problem::place& at, Value first_key, std::int64_t round) {
   piece here = piece_of_round(round, key_pieces());
   Value j = code_.add(first_key, code_.div(here.number, key_pitch_)),
         depth = code_.mul(code_.rem(here.number, key_pitch_), chunk), inside;
   if (key_pitch_ * chunk != p_.n.depth)
     inside = code_.less(depth, code_.constant(p_.n.depth)), depth = code_.min(depth, p_.n.depth - chunk);
-  return chunk_of(e_, p_.key, p_.of_key(at, code_.min(j, e_.size(p_.keys - 1)), depth, chunk, chunk), inside);
+  return chunk_of(e_, p_.key, p_.of_key(at, limited(j), depth, chunk, chunk), inside);
 }
 
 // A piece is 8 keys (in the order of lane_layout::key) by some depths. Neighbouring threads load neighbouring depths.
@@ -134,15 +136,14 @@ values key_value_blocks::fetch_values(const attention_problem::place& at, Value 
   if (value_depth_ != p_.n.value_depth)
     inside = code_.less(depth, code_.constant(p_.n.value_depth)),
     depth = code_.min(depth, p_.n.value_depth - piece_depths_);
-  Value last = e_.size(p_.keys - 1);
   for (std::int64_t k = 0; k < chunk; ++k) {
     Value j = code_.add(base, lanes_.key(0, k));
     // Keys beyond the last one have the weight 0, and what is read for them is the last one. An open number of keys
     // cannot tell the compiler that there are none in a whole block, so that the comparison would stay in all of them.
     const bool compares = !divides(key_block_, p_.keys) && !p_.is_open();
     Value seen = compares ? both(code_, inside, code_.less(j, e_.size(p_.keys))) : inside;
-    result.push_back(chunk_of(e_, p_.value_, p_.of_value(at, code_.min(j, last), depth, piece_depths_, piece_depths_),
-                              seen, piece_depths_));
+    result.push_back(
+        chunk_of(e_, p_.value_, p_.of_value(at, limited(j), depth, piece_depths_, piece_depths_), seen, piece_depths_));
   }
   return result;
 }
@@ -179,6 +180,7 @@ void key_value_blocks::store_values(std::int64_t round, std::span<const Value> f
 void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
   fetched_keys_.clear();
   fetched_values_.clear();
+  if (has_whole_blocks()) first_key = code_.min(first_key, p_.n.keys - key_block_);
   for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) fetched_keys_.push_back(fetch_key(at, first_key, i));
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i)
     for (Value v : fetch_values(at, first_key, i)) fetched_values_.push_back(v);
@@ -191,6 +193,7 @@ void key_value_blocks::store() {
 }
 
 void key_value_blocks::move(const attention_problem::place& at, Value first_key, Value memory) {
+  // Every block that is moved exists.
   keys_ = memory, values_ = byte_address(code_, memory, parts_of(type_) * key_bytes());
   for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) store_key(i, fetch_key(at, first_key, i));
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i) store_values(i, fetch_values(at, first_key, i));

@@ -75,6 +75,11 @@ class key_value_blocks {
   // Bytes of one part of the keys and of the values.
   std::int64_t key_bytes() const { return key_pieces() * 16; }
   std::int64_t value_bytes() const { return value_depth_ * (key_block_ / lane_layout::chunk) * 16; }
+  // Returns true if all blocks have all their keys. Only the block that is fetched ahead of the end has to be another
+  // then, and keys need no limit.
+  bool has_whole_blocks() const { return !p_.is_open() && p_.n.keys % key_block_ == 0; }
+  // The key, or the last one.
+  Value limited(Value key);
   Value fetch_key(const attention_problem::place& at, Value first_key, std::int64_t round);
   values fetch_values(const attention_problem::place& at, Value first_key, std::int64_t round);
   void store_key(std::int64_t round, Value fetched);

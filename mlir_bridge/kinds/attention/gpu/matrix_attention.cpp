@@ -2,6 +2,7 @@
 // shared memory. f32 numbers are multiplied as sums of bf16 parts (gpu/split_f32.hpp), with new sums for each block of
 // keys, because matrix units round long sums toward zero.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -349,7 +350,7 @@ class matrix_attention {
           for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, scores, part, g, first + i));
           Value j = code.add(first_key, code.add(code.mul(lane_group, lanes.key_of_lane_group),
                                                  g * lanes.group_keys + lanes.key(0, first)));
-          values done = p.scores(e, at, rows[at_part], row_ends[at_part], j, raw, masked);
+          values done = p.scores(e, at, rows[at_part], row_ends[at_part], j, raw, masked, !p.scales_weights());
           for (Value v : done) {
             s[static_cast<std::size_t>(g)].push_back(v);
             top = code.make<arith::MaxNumFOp>(top, v);
@@ -359,12 +360,13 @@ class matrix_attention {
       // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
       Value none = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code.number(top.getType(), lowest));
       Value shift = code.select(none, code.number(top.getType(), 0), top);
-      Value factor = power_of_two(code, code.make<arith::SubFOp>(state[at_part], shift));
+      const auto weight = weights_from(shift);
+      Value factor = weight(state[at_part]);
       Value sum = code.make<arith::MulFOp>(state[static_cast<std::size_t>(parts()) + at_part], factor);
       for (std::int64_t g = 0; g < key_groups(); ++g) {
         values stored;
         for (Value v : s[static_cast<std::size_t>(g)]) {
-          Value w = power_of_two(code, code.make<arith::SubFOp>(v, shift));
+          Value w = weight(v);
           sum = code.make<arith::AddFOp>(sum, w);
           stored.push_back(w);
         }
@@ -389,6 +391,21 @@ class matrix_attention {
     return state;
   }
 
+  // The weight of a score: 2^(score - shift). Scores that are not scaled yet, and their maximum, are scaled here: then
+  // the scaled difference is one instruction.
+  std::function<Value(Value)> weights_from(Value shift) {
+    if (!p.scales_weights())
+      return [this, shift](Value score) { return power_of_two(code, code.make<arith::SubFOp>(score, shift)); };
+    Value factor = code.number(shift.getType(), p.score_factor()),
+          start = code.make<arith::MulFOp>(shift, code.number(shift.getType(), -p.score_factor()));
+    return [this, factor, start](Value score) { return power_of_two(code, code.fma(score, factor, start)); };
+  }
+  // The maximum as the stage that joins parts of the keys takes it.
+  Value scaled_maximum(Value top) {
+    return p.scales_weights() ? code.make<arith::MulFOp>(top, code.number(top.getType(), p.score_factor())).getResult()
+                              : top;
+  }
+
   void add_weights(fragment& f, Value own) {
     if (!lanes.whole_row) {
       f.chunks.push_back(own);
@@ -409,7 +426,9 @@ class matrix_attention {
       Value sum = state[static_cast<std::size_t>(parts() + part)];
       for (std::int64_t mask : lanes.row_masks()) sum = code.make<arith::AddFOp>(sum, group.shuffle_xor(sum, mask));
       const split_keys::place of_part{own_place.batch, own_place.key_head, key_part, row};
-      if (split) when(valid_row, [&] { split->store_state(of_part, state[static_cast<std::size_t>(part)], sum); });
+      if (split)
+        when(valid_row,
+             [&] { split->store_state(of_part, scaled_maximum(state[static_cast<std::size_t>(part)]), sum); });
       Value inverse = split ? Value() : code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum).getResult();
       for (std::int64_t g = 0; g < result_groups(); ++g) {
         values elements;

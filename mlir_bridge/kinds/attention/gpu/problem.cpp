@@ -157,10 +157,11 @@ position attention_problem::of_scores(value v, const place& p, Value head, Value
 }
 
 Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value row, Value j, Value product,
-                                      std::int64_t multiple) const {
+                                      std::int64_t multiple, bool scaled) const {
   code_builder& code = e.code;
   const std::int64_t lanes = code_builder::lanes_of(product);
-  Value score = code.make<arith::MulFOp>(product, code.number(product.getType(), op.scale * std::numbers::log2e));
+  Value score = product;
+  if (scaled) score = code.make<arith::MulFOp>(product, code.number(product.getType(), score_factor()));
   if (!mask.producer) return score;
   const position where = of_scores(mask, p, head_of(code, p, row), query_of(code, row),
                                    {j, lanes > 1 ? 1 : 0, {}, 0, known_bound(keys), multiple});
@@ -178,22 +179,28 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
                                   code.select(hidden, m, code.make<arith::MaxNumFOp>(finite, lowest).getResult()));
 }
 
+double attention_problem::score_factor() const { return op.scale * std::numbers::log2e; }
+
+bool attention_problem::scales_weights() const {
+  return emitter.target.family == target_family::amdgpu && !mask.producer && op.scale > 0;
+}
+
 values attention_problem::scores(kernel_emitter& e, const place& p, Value row, Value row_end, Value j,
-                                 const values& products, bool masked) const {
+                                 const values& products, bool masked, bool scaled) const {
   code_builder& code = e.code;
   const auto run = static_cast<std::int64_t>(products.size());
   values result;
   if (masked || !mask.producer || !divides(run, keys) || kernel_emitter::sizes(mask).back() != keys) {
     for (std::int64_t i = 0; i < run; ++i) {
       Value at_key = code.add(j, i), v = masked_score(e, p, row, masked ? e.min(at_key, keys - 1) : at_key,
-                                                      products[static_cast<std::size_t>(i)], 1);
+                                                      products[static_cast<std::size_t>(i)], 1, scaled);
       result.push_back(masked ? code.select(code.less(at_key, row_end), v,
                                             code.number(v.getType(), -std::numeric_limits<double>::infinity()))
                               : v);
     }
     return result;
   }
-  Value all = masked_score(e, p, row, j, code.from_lanes(products), run);
+  Value all = masked_score(e, p, row, j, code.from_lanes(products), run, scaled);
   for (std::int64_t i = 0; i < run; ++i) result.push_back(code.lane(all, i));
   return result;
 }
