@@ -77,6 +77,20 @@ class Rules(unittest.TestCase):
         self.assertEqual(faults(counts), [])
         self.assertIn("race", faults([x if x != "s_barrier" else "s_nop 0" for x in counts]))
 
+    def test_loops_that_count_are_followed(self):
+        # 40 turns read the first 160 bytes, then all waves write beyond them.
+        loop = ["s_mov_b32 s4, 0", "v_lshlrev_b32_e32 v1, 2, v0", "v_mov_b32_e32 v2, s4", "ds_read_b32 v3, v2", "s_add_i32 s4, s4, 4", "s_cmpk_lt_u32 s4, 0xa0",
+                "s_cbranch_scc1 @2", "ds_write_b32 v1, v1 offset:160", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_endpgm"]
+        self.assertEqual(faults(loop), [])
+        self.assertIn("race", faults([x.replace("offset:160", "offset:156") for x in loop]))
+        self.assertIn("race", faults([x.replace("0xa0", "0xa4") for x in loop]))
+        self.assertEqual(faults([x.replace("s_add_i32", "s_add_co_i32").replace("s_waitcnt lgkmcnt(0)", "s_wait_dscnt 0x0").replace("ds_write", "ds_store").replace("ds_read", "ds_load")
+                                 for x in loop], "gfx1201"), [])
+
+    def test_halves_of_a_dual_instruction_read_before_they_write(self):
+        wave = ["v_lshlrev_b32_e32 v9, 2, v0", "v_dual_cndmask_b32 v9, 0, v6 :: v_dual_lshlrev_b32 v8, 1, v9", "ds_store_b32 v8, v0", "ds_load_b32 v3, v8", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
+        self.assertEqual(faults(wave, "gfx1100"), [])
+
     def test_all_lanes_are_on_at_a_matrix_instruction(self):
         product = "v_mfma_f32_16x16x16_f16 v[2:5], v[8:9], v[4:5], 0"
         self.assertEqual(faults([product, "s_endpgm"]), [])

@@ -10,6 +10,9 @@ class Instruction:
     def __init__(self, address, text, target=None):
         self.address, self.text, self.target = address, text, target
         self.parts = [Part(t.strip()) for t in text.split("::")]
+        # Both parts read their sources before either writes its result, so a part that reads the other's result comes first.
+        if len(self.parts) == 2 and self.parts[0].operands[0] in self.parts[1].operands[1:]:
+            self.parts.reverse()
         self.name, self.operands, self.modifiers = self.parts[0].name, self.parts[0].operands, self.parts[0].modifiers
         self.registers = frozenset(r for p in self.parts for o in p.operands for r in registers(o)) | implicit(self.name)
         self.next = []  # indices of successors

@@ -276,7 +276,8 @@ class Machine:
         if "_co_ci_" in name or "addc" in name or "subb" in name:
             return None
         if "_co_" in name:
-            name, sources = name.replace("_co_", "_"), sources[1:]
+            # Vector instructions write their carry to a register, scalar ones (RDNA 4's names) to the condition code.
+            name, sources = name.replace("_co_", "_"), sources[1:] if name.startswith("v_") else sources
         operation = operation_of(name)
         if operation is None or any(s is None for s in sources):
             return None
