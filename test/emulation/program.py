@@ -72,6 +72,7 @@ class Program:
             if "kernel" not in step:
                 raise Unsupported(f"step {number} is '{step['operation']}', which no kernel covers")
             self._step(arena, number, step, values, order)
+        arena.check()
         return {o["name"]: values[o["value"]].bytes() for o in self.program["outputs"]}
 
     def _step(self, arena, number, step, values, order):
@@ -85,7 +86,8 @@ class Program:
                 continue
             self.report(f"step {number} {kernel['symbol']} launch {launch['symbol']} order {order}")
             self._launch(kernel, launch, of_kind, order)
-            arena.check()
+            for used in (b for buffers in of_kind.values() for b in buffers):
+                used.check()
         for declared, buffer in zip(kernel["scratch"], scratch):
             if declared["zeroed"] and any(buffer.bytes()):
                 raise WrongWrite(f"{buffer.name}: must be left zero")

@@ -24,59 +24,49 @@ auto number(const std::uint32_t* lane_words, int n) {
   else return static_cast<std::int32_t>(lane_words[n / 4] >> (8 * (n % 4)) & 255);
 }
 
-// rows[i][k] of A or B: lane l holds row l % size, and in groups of lanes follow the steps of the inner dimension.
-template <element e, int size, int steps, int groups, class T>
-void gather(const wave& w, const instruction& i, int n, std::array<std::array<T, steps>, size>& rows) {
+// Calls put(row, k, number) for each element of A or B: lane l holds row l % size, and in groups of lanes follow the
+// steps of the inner dimension.
+template <element e, int size, int steps, int groups, class Put>
+void gather(const wave& w, const instruction& i, int n, Put put) {
   constexpr int own = steps / groups;
   constexpr int words = (own * bits_of_element(e) + 31) / 32;
   std::array<lanes, words> registers;
-  for (std::uint32_t r = 0; r < words; ++r) read_lanes(w, i, n, r, registers[r]);
+  for (int r = 0; r < words; ++r)
+    read_lanes(w, i, n, static_cast<std::uint32_t>(r), registers[static_cast<std::size_t>(r)]);
   for (int l = 0; l < size * groups; ++l) {
     std::array<std::uint32_t, words> own_words;
-    for (int r = 0; r < words; ++r)
-      own_words[static_cast<std::size_t>(r)] = registers[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)];
+    for (std::size_t r = 0; r < words; ++r) own_words[r] = registers[r][static_cast<std::size_t>(l)];
     for (int k = 0; k < own; ++k)
-      rows[static_cast<std::size_t>(l % size)][static_cast<std::size_t>(l / size * own + k)] =
-          number<e>(own_words.data(), k);
+      put(static_cast<std::size_t>(l % size), static_cast<std::size_t>(l / size * own + k),
+          number<e>(own_words.data(), k));
   }
 }
 
-template <class T>
-T from_bits(std::uint32_t x) {
-  return std::bit_cast<T>(x);
-}
-
-// D = A B + C with row and column of register r in lane l from `row`; columns are lanes.
+// D = A B + C. Register r of the lanes from l on (l a multiple of `size`) holds row `row`(r, l) of D; columns are
+// lanes.
 template <element a, element b, int size, int steps, int groups, class Row>
 void multiply(wave& w, const instruction& i, int registers, Row row) {
-  using T = std::conditional_t<a == element::i8 || a == element::u8, std::int32_t, float>;
-  static thread_local std::array<std::array<T, steps>, size> left, right;
-  gather<a, size, steps, groups>(w, i, 1, left);
-  gather<b, size, steps, groups>(w, i, 2, right);
+  constexpr bool is_float = a != element::i8 && a != element::u8;
+  using T = std::conditional_t<is_float, float, std::uint32_t>;
+  static thread_local std::array<std::array<T, steps>, size> left;
+  static thread_local std::array<std::array<T, size>, steps> right;
+  gather<a, size, steps, groups>(w, i, 1, [](std::size_t m, std::size_t k, auto x) { left[m][k] = static_cast<T>(x); });
+  gather<b, size, steps, groups>(w, i, 2,
+                                 [](std::size_t m, std::size_t k, auto x) { right[k][m] = static_cast<T>(x); });
   static thread_local std::array<lanes, 16> results;
+  const bool same_start = i.operands[3].kind == operand_kind::constant || i.operands[3].kind == operand_kind::scalar;
   for (int r = 0; r < registers; ++r) {
     lanes start;
-    read_lanes(w, i, 3,
-               static_cast<std::uint32_t>(
-                   i.operands[3].kind == operand_kind::constant || i.operands[3].kind == operand_kind::scalar ? 0 : r),
-               start);
-    for (int l = 0; l < w.size; ++l) {
-      const auto& x = left[static_cast<std::size_t>(row(r, l))];
-      const auto& y = right[static_cast<std::size_t>(l % size)];
-      T sum = 0;
-      for (int k = 0; k < steps; ++k) {
-        if constexpr (std::is_same_v<T, float>) sum += x[static_cast<std::size_t>(k)] * y[static_cast<std::size_t>(k)];
-        else
-          sum = static_cast<T>(
-              static_cast<std::uint32_t>(sum) +
-              static_cast<std::uint32_t>(x[static_cast<std::size_t>(k)] * y[static_cast<std::size_t>(k)]));
+    read_lanes(w, i, 3, static_cast<std::uint32_t>(same_start ? 0 : r), start);
+    for (int first = 0; first < w.size; first += size) {
+      const auto& factors = left[static_cast<std::size_t>(row(r, first))];
+      std::array<T, size> sums{};
+      for (std::size_t k = 0; k < steps; ++k)
+        for (std::size_t c = 0; c < size; ++c) sums[c] += factors[k] * right[k][c];
+      for (std::size_t c = 0; c < size; ++c) {
+        const auto at = static_cast<std::size_t>(first) + c;
+        results[static_cast<std::size_t>(r)][at] = std::bit_cast<std::uint32_t>(std::bit_cast<T>(start[at]) + sums[c]);
       }
-      if constexpr (std::is_same_v<T, float>)
-        results[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)] =
-            bits_of(to_float(start[static_cast<std::size_t>(l)]) + sum);
-      else
-        results[static_cast<std::size_t>(r)][static_cast<std::size_t>(l)] =
-            start[static_cast<std::size_t>(l)] + static_cast<std::uint32_t>(sum);
     }
   }
   // Matrix instructions write all lanes, whatever EXEC is.
