@@ -18,10 +18,10 @@ namespace kiln::gpu {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-// Every version costs time when the model is loaded, and bytes. With these, resnet50's kernels for all batches take 1.4
-// times the bytes of those for a batch of 64; four versions that are worth 0.3 took 2.2 times, for 3 % of speed.
+// Every version costs time when the model is loaded, and bytes. With these, bert's and resnet50's kernels for all sizes
+// take 1.6 and 1.3 times the bytes of those for the largest size; versions that are worth 0.8 took 2.1 and 1.4 times.
 constexpr std::size_t most_versions = 3;
-constexpr double worth_a_version = 0.8;
+constexpr double worth_a_version = 1.2;
 // Between generators the estimates are less sure than within one.
 constexpr double other_generator = 1.15;
 // The values of open dimensions at which versions are compared, up to this many rows.
@@ -31,7 +31,8 @@ constexpr std::int64_t most_rows = std::int64_t{1} << 18;
 struct sample {
   dim_bindings values;
   std::int64_t rows = 0;
-  problem_size size;                    // for the staged generator
+  problem_size size;  // for the staged generator
+  wgmma_size copied_size;
   std::optional<wgmma_problem> copied;  // for wgmma
   // The one that a product of exactly this size uses; the general one if both are null.
   std::optional<wgmma_tile> copied_tile;
@@ -64,11 +65,25 @@ std::vector<sample> find_samples(kernel_emitter& e, const contraction_problem& p
     if (s.rows < 1 || (!result.empty() && s.rows <= result.back().rows)) continue;
     if (s.rows > most_rows && !result.empty()) break;
     if (find && has_wgmma(e)) s.copied = find(e, s.values);
-    if (s.copied) s.copied_tile = choose_wgmma_tile(size_of(e, *s.copied), e.target, e.configuration);
-    if (s.copied_tile) s.copied_tile->group = 1;  // which order tiles are visited in depends on the rows
+    if (s.copied) s.copied_size = size_of(e, *s.copied);
     result.push_back(std::move(s));
   }
+  if (!result.empty()) result.back().copied_size.largest = true;
+  for (sample& s : result) {
+    if (s.copied) s.copied_tile = choose_wgmma_tile(s.copied_size, e.target, e.configuration);
+    if (s.copied_tile) s.copied_tile->group = 1;  // which order tiles are visited in depends on the rows
+  }
   return result;
+}
+
+// Estimates the cycles of the stage that splits the rows of an f32 product into parts.
+double split_cost(const kernel_emitter& e, const sample& s) {
+  constexpr double launch = 4000, memory_rate = 24;  // bytes a cycle of one compute unit
+  if (s.copied_size.parts == 1) return 0;
+  const wgmma_operand& a = s.copied->a;
+  const double elements =
+      s.copied->image ? static_cast<double>(s.copied->image->images * a.rows * a.k) : static_cast<double>(a.rows * a.k);
+  return launch + elements * (4 + 2 * static_cast<double>(a.parts)) / (memory_rate * e.target.gpu.compute_units);
 }
 
 double cycles(const kernel_emitter& e, const contraction_problem& problem, const version& v, const sample& s) {
@@ -78,9 +93,8 @@ double cycles(const kernel_emitter& e, const contraction_problem& problem, const
     result = staged_cost(*v.staged, e.target, s.size);
   } else if (v.narrow) {
     if (s.rows <= v.narrow->most_rows()) result = narrow_cost(e, problem, *v.narrow);
-  } else if (s.copied) {
-    const wgmma_size size = size_of(e, *s.copied);
-    if (legal(*v.copied, size, e.target)) result = wgmma_cost(*v.copied, size, e.target);
+  } else if (s.copied && legal(*v.copied, s.copied_size, e.target)) {
+    result = wgmma_cost(*v.copied, s.copied_size, e.target) + split_cost(e, s);
   }
   return result * (other ? other_generator : 1);
 }
@@ -107,6 +121,25 @@ std::vector<version> find_versions(kernel_emitter& e, const contraction_problem&
   return result;
 }
 
+struct used_version {
+  version made;
+  const sample* first;  // of those that it computes
+  dim used;             // 1 at the numbers of rows that it computes, else 0
+};
+
+// Rearranges the operands for all versions that read them with the copy engine, and returns the problem that reads the
+// results; nullopt if there are no such versions.
+std::optional<wgmma_problem> rearrange_once(kernel_emitter& e, const std::vector<used_version>& versions) {
+  std::optional<wgmma_problem> result;
+  for (const used_version& v : versions) {
+    if (!v.made.copied) continue;
+    if (result) result->used = result->used + v.used;
+    else result = *v.first->copied, result->used = v.used;
+  }
+  if (result) rearrange_operands(e, *result);
+  return result;
+}
+
 }  // namespace
 
 void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_finder find) {
@@ -128,28 +161,30 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
     auto& of_version = costs.emplace_back();
     for (const sample& s : samples) of_version.push_back(cycles(e, problem, v, s));
   }
-  const std::vector<version_range> ranges = choose_versions(costs, most_versions, worth_a_version);
+  std::vector<used_version> used;
   std::size_t first = 0;
-  for (const version_range& range : ranges) {
-    const version& v = versions[range.version];
+  for (const version_range& range : choose_versions(costs, most_versions, worth_a_version)) {
     const bool last = range.last_sample + 1 == samples.size();
-    const dim used = rows_between(problem.m, first == 0 ? 0 : samples[first - 1].rows,
-                                  last ? std::numeric_limits<std::int64_t>::max() : samples[range.last_sample].rows);
-    if (v.staged) {
-      tile_shape tile = *v.staged;
-      if (tile.slots && splits_at(tile, samples[first].size) == 1) tile.slots = 0, tile.splits = 1;
-      problem.used = used;
-      emit_staged(e, problem, tile);
-    } else if (v.narrow) {
-      problem.used = used;
-      emit_narrow(e, problem, *v.narrow);
-    } else {
-      wgmma_problem copied = *samples[first].copied;
-      copied.used = used;
-      divide_image(e, copied, v.copied->m);
-      emit_wgmma(e, copied, *v.copied);
-    }
+    used.push_back({versions[range.version], &samples[first],
+                    rows_between(problem.m, first == 0 ? 0 : samples[first - 1].rows,
+                                 last ? std::numeric_limits<std::int64_t>::max() : samples[range.last_sample].rows)});
     first = range.last_sample + 1;
+  }
+  const std::optional<wgmma_problem> rearranged = rearrange_once(e, used);
+  for (const used_version& u : used) {
+    problem.used = u.used;
+    if (u.made.staged) {
+      tile_shape tile = *u.made.staged;
+      if (tile.slots && splits_at(tile, u.first->size) == 1) tile.slots = 0, tile.splits = 1;
+      emit_staged(e, problem, tile);
+    } else if (u.made.narrow) {
+      emit_narrow(e, problem, *u.made.narrow);
+    } else {
+      wgmma_problem copied = *u.first->copied;
+      copied.used = u.used, copied.a = rearranged->a, copied.b = rearranged->b;
+      divide_image(e, copied, u.made.copied->m);
+      emit_wgmma(e, copied, *u.made.copied);
+    }
   }
 }
 

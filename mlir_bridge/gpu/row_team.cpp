@@ -37,6 +37,14 @@ std::int64_t power_below(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
 }
 
+// Returns what an open number of rows is when its dimensions are small: what is divided then still suits many rows.
+std::int64_t few_of(const dim& rows) {
+  constexpr std::int64_t few = 2;
+  dim_bindings values;
+  for (const std::string& symbol : rows.symbols()) values[symbol] = few;
+  return std::max<std::int64_t>(1, rows.substitute(values).value());
+}
+
 }  // namespace
 
 row_team::row_team(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, std::int64_t splits)
@@ -108,8 +116,9 @@ Value row_team::count_as(element_type type) const {
 std::int64_t row_team::most_pieces() const { return std::max<std::int64_t>(1, kept_elements / lanes_); }
 
 std::int64_t row_team::wanted_splits() const {
-  if (!(rows_ * share_ * columns_).is_static()) return 1;
-  std::int64_t busy = (inner() ? rows_ * team_ : rows_ * ceil_div(columns_, columns_per_group_) * threads_).value();
+  if (!(share_ * columns_).is_static()) return 1;
+  const std::int64_t rows = rows_.is_static() ? rows_.value() : few_of(rows_),
+                     busy = inner() ? rows * team_ : rows * ceil_div(columns_, columns_per_group_).value() * threads_;
   std::int64_t resident = resident_threads * e_.target.gpu.compute_units;
   if (busy * 4 > resident || pieces_ < 16) return 1;
   return std::clamp<std::int64_t>(resident / busy, 1, std::min(most_splits, pieces_ / 4));
@@ -156,10 +165,16 @@ std::vector<candidate> row_team_space(kernel_emitter& e, value input, const std:
 void row_team::open(const std::string& name) {
   const dim groups = inner() ? ceil_div(rows_, rows_per_group_) : rows_ * ceil_div(columns_, columns_per_group_);
   if (groups.is_static()) group_.emplace(e_, name, std::array<std::int64_t, 3>{groups.value(), splits_, 1}, threads_);
-  else group_.emplace(e_, name, groups, threads_);
-  split_ = group_->block(1);
+  else group_.emplace(e_, name, groups * splits_, threads_);
+  Value block = group_->block();
+  if (groups.is_static() || splits_ == 1) {
+    split_ = group_->block(1);
+  } else {
+    split_ = code_.rem(block, splits_);
+    block = code_.div(block, splits_);
+  }
   if (inner()) {
-    Value row = group_->block();
+    Value row = block;
     if (rows_per_group_ > 1) row = code_.add(code_.mul(row, rows_per_group_), code_.div(group_->thread(), team_));
     member_ = code_.rem(group_->thread(), team_);
     if (!divides(rows_per_group_, rows_)) {
@@ -169,14 +184,14 @@ void row_team::open(const std::string& name) {
     row_ = e_.delinearize(row, space.kept_sizes);
   } else {
     const dim blocks = ceil_div(columns_, columns_per_group_);
-    column_ = code_.add(code_.mul(e_.rem(group_->block(), blocks), columns_per_group_),
+    column_ = code_.add(code_.mul(e_.rem(block, blocks), columns_per_group_),
                         code_.rem(group_->thread(), columns_per_group_));
     member_ = code_.div(group_->thread(), columns_per_group_);
     if (!divides(columns_per_group_, columns_)) {
       row_fresh_ = code_.less(column_, e_.size(columns_));
       column_ = e_.min(column_, columns_ - 1);
     }
-    row_ = e_.delinearize(e_.div(group_->block(), blocks), space.kept_sizes);
+    row_ = e_.delinearize(e_.div(block, blocks), space.kept_sizes);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
@@ -83,6 +84,15 @@ void window_stage::open(const std::string& name) {
   channel_ = code_.mul(digits.back(), lanes_);
   output_.assign(digits.begin() + 1, digits.end() - 1);
   output_.back() = code_.mul(output_.back(), pixels_);
+}
+
+void window_stage::emit(const std::string& name, const std::function<values()>& results) {
+  open(name);
+  // Threads without an item skip the window, too. If only the stores were conditional, LLVM would move the sums into
+  // their branch and leave all loads before it, for which no GPU has registers.
+  if (const Value exists = std::exchange(fresh_, {})) code_.when(exists, [&] { store(results()); });
+  else store(results());
+  close();
 }
 
 bool window_stage::may_leave(std::size_t axis) const {

@@ -26,6 +26,8 @@ class window_stage {
 
   void open(const std::string& name);
   void close() { group_->close(); }
+  // Emits the whole stage: computes the results of its pixels, and stores them. Not with whole pixels.
+  void emit(const std::string& name, const std::function<values()>& results);
   std::int64_t lanes() const { return lanes_; }
   // Rough estimate in cycles.
   double cost() const;

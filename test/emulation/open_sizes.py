@@ -148,6 +148,14 @@ def reductions(m):
     m.output(m.op("ArgMin", x, axis=0, keepdims=0), "i64")
 
 
+@case("f32", {"n": 1}, {"n": 3})
+def reductions_that_workgroups_share(m):
+    x = m.input("x", ["n", 2100, 8])
+    m.output(m.op("ReduceMean", x, axes=[1]))
+    m.output(m.op("ArgMax", x, axis=1), "i64")
+    m.output(m.op("ReduceMax", m.input("y", ["n", 70000]), axes=[1]))
+
+
 # --- orders and running sums
 
 @case("f32 f16", {"n": 3, "s": 7}, {"n": 1, "s": 1500}, {"n": 2, "s": 5})

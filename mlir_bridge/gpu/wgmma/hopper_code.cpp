@@ -37,6 +37,16 @@ Value hopper_code::shared_address(Value pointer) {
   return code_.make<llvm_dialect::PtrToIntOp>(code_.builder.getI32Type(), pointer);
 }
 
+Value hopper_code::quotient(Value x, Value first, std::int64_t a, std::int64_t b) {
+  const mlir::Type i64 = code_.builder.getI64Type();
+  constexpr std::int64_t one = std::int64_t{1} << 32;
+  const auto inverse = [&](std::int64_t n) { return code_.integer(i64, (one + n - 1) / n); };
+  Value factor = code_.select(first, inverse(a), inverse(b)),
+        product = code_.make<mlir::arith::MulIOp>(code_.make<mlir::arith::ExtUIOp>(i64, x), factor);
+  return code_.make<mlir::arith::TruncIOp>(code_.builder.getI32Type(),
+                                           code_.make<mlir::arith::ShRUIOp>(product, code_.integer(i64, 32)));
+}
+
 // --- warps, registers, clusters
 
 Value hopper_code::uniform(Value v) {

@@ -31,6 +31,9 @@ class hopper_code {
   Value number(std::int64_t v) { return code_.integer(code_.builder.getI32Type(), v); }
   Value narrow(Value index);            // index → i32
   Value shared_address(Value pointer);  // ptr addrspace(3) → i32
+  // Returns x / (first ? a : b) for x below 2^32 / max(a, b), computed with a multiplication. A division by a variable
+  // may become a call, and next to a call ptxas does not overlap warpgroup instructions.
+  Value quotient(Value x, Value first, std::int64_t a, std::int64_t b);
 
   // --- warps, registers, clusters
   // Returns lane 0's value, so that the compiler treats it as uniform.

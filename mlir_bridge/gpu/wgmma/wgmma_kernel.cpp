@@ -144,17 +144,6 @@ class wgmma_writer {
     e_.function()->setAttr("passthrough", code_.builder.getArrayAttr(attributes));
   }
 
-  // Returns x / (first ? a : b) for x below 2^32 / max(a, b), computed with a multiplication. A division by a variable
-  // may become a call, and next to a call ptxas does not overlap warpgroup instructions.
-  Value quotient(Value x, Value first, std::int64_t a, std::int64_t b) {
-    mlir::Type i64 = code_.builder.getI64Type();
-    constexpr std::int64_t one = std::int64_t{1} << 32;
-    Value inverse = code_.select(first, code_.integer(i64, ceil_div(one, a)), code_.integer(i64, ceil_div(one, b)));
-    Value product = code_.make<mlir::arith::MulIOp>(code_.make<mlir::arith::ExtUIOp>(i64, x), inverse);
-    return code_.make<mlir::arith::TruncIOp>(code_.builder.getI32Type(),
-                                             code_.make<mlir::arith::ShRUIOp>(product, code_.integer(i64, 32)));
-  }
-
   // --- the tiles of this workgroup
   struct tile_place {
     // Position of the workgroup's tile, as i32. The first of its rows that is its own: those before it are another
@@ -184,7 +173,7 @@ class wgmma_writer {
       m = code_.add(first, code_.rem(inside, group));
     } else {
       Value whole = code_.less(number, hopper_.number(tiles_m_ / group));
-      n = quotient(inside, whole, group, left);
+      n = hopper_.quotient(inside, whole, group, left);
       m = code_.add(first,
                     code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
     }
@@ -274,10 +263,12 @@ class wgmma_writer {
   void copy_rows(const tile_place& place, Value block, Value stage) {
     Value memory = stage_address(stage), k = code_.mul(block, k_elements_);
     if (p_.image) return copy_image(memory, place, block, full(stage));
-    for (std::int64_t part = 0; part < t_.parts; ++part)
-      copy(p_.a, a_map_, part_of_a(memory, part), place.row, k, matrix(p_.a, place.batch, part), full(stage),
+    for (std::int64_t part = 0; part < t_.parts; ++part) {
+      const Value column = p_.a.parts_in_rows ? code_.add(k, part * (p_.a.pitch / t_.parts)) : k;
+      copy(p_.a, a_map_, part_of_a(memory, part), place.row, column, matrix(p_.a, place.batch, part), full(stage),
            t_.a_rows(), t_.cluster_n, rank_n_, ((std::int64_t{1} << t_.cluster_n) - 1),
            code_.mul(rank_m_, t_.cluster_n));
+    }
   }
   // Copies the tile's columns of B.
   void copy_columns(const tile_place& place, Value block, Value stage) {
@@ -296,7 +287,7 @@ class wgmma_writer {
   // Announces the bytes of a block at full[stage].
   void expect_block(Value stage) {
     if (copied_rows_) {
-      const Value bytes = hopper_.narrow(e_.size((*copied_rows_ + t_.n) * row_bytes));
+      const Value bytes = hopper_.narrow(e_.size((*copied_rows_ + t_.n) * (row_bytes * t_.parts)));
       return hopper_.arrive_expecting(full(stage), bytes);
     }
     const std::int64_t rows = p_.image ? p_.image->box_height * p_.image->box_width : t_.a_rows();
@@ -327,8 +318,8 @@ class wgmma_writer {
   }
   // The number of a part's matrix in the tensor map.
   Value matrix(const wgmma_operand& from, Value batch, std::int64_t part) {
-    if (t_.parts == 1) return batch;
-    return from.memory.dims()[0] > 1 ? code_.add(code_.mul(batch, t_.parts), part) : hopper_.number(part);
+    if (t_.parts == 1 || from.parts_in_rows) return batch;
+    return from.memory.sizes[0] == 1 ? hopper_.number(part) : code_.add(code_.mul(batch, t_.parts), part);
   }
 
   // Copies our part of `rows` rows from `row` on to the `sharers` workgroups in `mask` << `shift`.
@@ -336,7 +327,7 @@ class wgmma_writer {
             std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
     auto box = [&](Value to, Value first_row) {
       values at = from.k_inner ? values{k, first_row} : values{first_row, k};
-      if (t_.parts > 1 || (from.batch_pitch && p_.batch > 1)) at.push_back(batch);
+      if (from.parts > 1 ? !from.parts_in_rows : from.batch_pitch && p_.batch > 1) at.push_back(batch);
       hopper_.copy_box(to, map, at, barrier, sharers > 1 ? std::optional(mask) : std::nullopt, shift);
     };
     const std::int64_t own = rows / sharers;

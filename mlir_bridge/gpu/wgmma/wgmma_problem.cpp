@@ -54,34 +54,51 @@ wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std:
   return to;
 }
 
-// Emits a stage that computes an f32 operand and splits it into parts, with rows padded to whole 16 bytes.
-wgmma_operand split_copy(kernel_emitter& e, const wgmma_operand& from, std::int64_t batch) {
+// Emits a stage that computes an f32 operand and splits it into parts, with rows padded to whole 16 bytes. `count`: the
+// number of its matrices, which may be open. `rows`: the number of rows, if it is open.
+wgmma_operand split_copy(kernel_emitter& e, const wgmma_operand& from, const dim& count, const std::optional<dim>& rows,
+                         const dim& used) {
   wgmma_operand to = from;
-  const std::int64_t piece = map_alignment / bytes_of(element_type::bf16), matrices = from.batch_pitch ? batch : 1,
-                     outer = from.k_inner ? from.rows : from.k, inner = from.k_inner ? from.k : from.rows;
-  to.pitch = (inner + piece - 1) / piece * piece;
-  to.batch_pitch = from.parts * outer * to.pitch;
-  const bool prepare = e.only_parameters(from.source);
-  to.memory = e.add_scratch(element_type::bf16, {matrices, from.parts, outer, to.pitch}, prepare);
-  const std::int64_t lanes = inner % piece ? 1 : piece;
-  std::vector<std::int64_t> leading = kernel_emitter::dims(from.source);
+  const std::int64_t inner = from.k_inner ? from.k : from.rows, outer = from.k_inner ? from.rows : from.k,
+                     piece = map_alignment / bytes_of(element_type::bf16),
+                     padding = rows ? box_row_bytes / bytes_of(element_type::bf16) : piece,
+                     pitch = (inner + padding - 1) / padding * padding;
+  const dim matrices = from.batch_pitch ? count : 1, lines = rows ? *rows : matrices * outer;
+  const bool prepare = from.source.type().is_static() && e.only_parameters(from.source);
+  to.parts_in_rows = rows.has_value();
+  to.pitch = rows ? from.parts * pitch : pitch;
+  to.batch_pitch = from.parts * outer * pitch;
+  if (rows) to.k = to.pitch;
+  to.memory = rows ? e.add_open_scratch(element_type::bf16, {*rows, from.parts, pitch})
+                   : e.add_open_scratch(element_type::bf16, {matrices, from.parts, outer, pitch}, prepare);
+  const std::int64_t lanes = inner % piece ? 1 : piece, filled = rows ? pitch : inner;
+  std::vector<dim> leading = kernel_emitter::sizes(from.source);
   leading.pop_back();
   code_builder& code = e.code;
-  e.parallel(
-      "split", {matrices * outer, inner / lanes}, 8 * lanes,
+  e.parallel_open(
+      "split", {prepare ? lines : lines * used, filled / lanes}, 8 * lanes,
       [&](std::span<const Value> at) {
-        Value column = code.mul(at[1], lanes);
+        Value column = code.mul(at[1], lanes), own = filled == inner ? column : code.min(column, inner - lanes);
         position where;
-        for (Value index : code.delinearize(at[0], leading)) where.push_back({index, 0, {}});
-        where.push_back({column, lanes > 1 ? 1 : 0, {}, 0, inner, lanes});
+        for (Value index : e.delinearize(at[0], leading)) where.push_back({index, 0, {}});
+        where.push_back({own, lanes > 1 ? 1 : 0, {}, 0, inner, lanes});
         evaluator ev(e);
-        const auto parts = split_f32(code, ev.at(from.source, where, lanes));
-        Value matrix = code.div(at[0], outer), row = code.rem(at[0], outer),
-              first = code.add(code.add(code.mul(matrix, to.batch_pitch), code.mul(row, to.pitch)), column);
+        Value numbers = ev.at(from.source, where, lanes);
+        if (filled != inner)
+          numbers = code.select(code.less(column, code.constant(inner)), numbers, code.number(numbers.getType(), 0));
+        const auto parts = split_f32(code, numbers);
+        Value first;
+        if (rows) {
+          first = code.add(code.mul(at[0], to.pitch), column);
+        } else {
+          Value matrix = code.div(at[0], outer), row = code.rem(at[0], outer);
+          first = code.add(code.add(code.mul(matrix, to.batch_pitch), code.mul(row, pitch)), column);
+        }
+        const std::int64_t next = rows ? pitch : outer * pitch;
         for (std::int64_t part = 0; part < from.parts; ++part)
           code.make<mlir::LLVM::StoreOp>(
               parts[static_cast<std::size_t>(part)],
-              code.address(e.pointer(to.memory), code.add(first, part * outer * to.pitch), element_type::bf16),
+              code.address(e.pointer(to.memory), code.add(first, part * next), element_type::bf16),
               static_cast<unsigned>(2 * lanes));
       },
       prepare);
@@ -122,14 +139,19 @@ dim product(std::span<const dim> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), dim(1), std::multiplies<>());
 }
 
-// Sets the number of rows of the problem if it is open. Returns false if anything else is, or if the operands would
-// have to be rearranged or split first.
+// Rows whose parts are padded to whole boxes take at most this share of additional memory: offsets into an open tensor
+// of less than 2^31 bytes fit 32 bits, and so must those into its parts, which are 1.5 times as large.
+bool pads_little(std::int64_t k) {
+  constexpr std::int64_t elements = box_row_bytes / 2;
+  return (k + elements - 1) / elements * elements * 4 <= k * 5;
+}
+
+// Sets the number of rows of the problem if it is open. Returns false if anything else is, or if the rows would have to
+// be rearranged first.
 bool open_rows(wgmma_problem& p, const dim& rows, bool rest_is_static) {
   if (rows.is_static() && rest_is_static) return true;
-  const auto plain = [](const wgmma_operand& o) {
-    return !o.rearrange && o.parts == 1 && bytes_of(o.memory.type) == 2;
-  };
-  if (!rest_is_static || p.batch != 1 || !p.a.k_inner || !plain(p.a) || !plain(p.b)) return false;
+  if (!rest_is_static || p.batch != 1 || !p.a.k_inner || p.a.rearrange) return false;
+  if (p.a.parts > 1 && !p.image && !pads_little(p.a.k)) return false;
   p.open_m = rows;
   return true;
 }
@@ -145,7 +167,7 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
   map.dims = {from.k_inner ? from.k : from.rows, from.k_inner ? from.rows : from.k};
   map.strides = {from.pitch * size};
   map.box = {box_row_bytes / size, box_rows};
-  if (from.parts > 1) {
+  if (from.parts > 1 && !from.parts_in_rows) {
     // The parts of a matrix, and those of the next one.
     const std::int64_t outer = from.k_inner ? from.rows : from.k;
     map.dims.push_back(from.memory.dims()[0] * from.parts);
@@ -210,7 +232,7 @@ tensor_map make_image_map(const wgmma_problem& problem) {
   map.dims = {i.channels, i.width, i.height, matrices};
   map.strides = {problem.a.pitch * size, i.width * problem.a.pitch * size, i.height * i.width * problem.a.pitch * size};
   map.box = {box_row_bytes / size, i.box_width, i.box_height, 1};
-  if (i.open_images) map.dims.back() = 0, map.open_outer = i.open_images;
+  if (i.open_images) map.dims.back() = 0, map.open_outer = *i.open_images * problem.a.parts;
   map.swizzle_bytes = 128;
   map.l2_promotion_bytes = 256;
   return map;
@@ -333,7 +355,11 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const d
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem) {
   for (wgmma_operand* o : {&problem.a, &problem.b}) {
     if (o->rearrange) *o = transposed_copy(e, *o, problem.batch);
-    if (o->parts > 1) *o = split_copy(e, *o, problem.image ? problem.image->images : problem.batch);
+    if (o->parts == 1) continue;
+    const bool rows_are_open = o == &problem.a && problem.open_m && !problem.image;
+    dim matrices = problem.batch;
+    if (problem.image) matrices = problem.image->open_images.value_or(problem.image->images);
+    *o = split_copy(e, *o, matrices, rows_are_open ? problem.open_m : std::nullopt, problem.used);
   }
 }
 

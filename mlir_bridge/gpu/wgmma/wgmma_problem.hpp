@@ -27,6 +27,9 @@ struct wgmma_operand {
   bool rearrange = false;
   // Number of bf16 matrices that an f32 operand is split into; they lie one after the other.
   std::int64_t parts = 1;
+  // Instead, a row has those of all parts side by side, each padded with zeros: for an open number of rows, which only
+  // the outermost dimension of a tensor map may be. Then k and pitch are those of whole rows.
+  bool parts_in_rows = false;
   value source = {};
 };
 
@@ -84,13 +87,14 @@ tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::i
 
 // Returns the fusion's anchor as such a product; nullopt if an operand is computed or has another layout. 8-bit
 // operands must have k innermost. For an open kernel, `sample` has values of the open dimensions; only the number of
-// rows may be open, and only with 16-bit operands.
+// rows may be open.
 std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_product* joined = nullptr,
                                               const dim_bindings& sample = {});
 tensor_map make_image_map(const wgmma_problem& problem);
 // For convolutions with channels last: 1x1, or any window with stride 1 over two axes.
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const dim_bindings& sample = {});
-// Emits the stages that rearrange operands, and makes the problem read their results.
+// Emits the stages that rearrange operands, and makes the problem read their results. Those that every run needs are
+// empty where `used` is 0.
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem);
 
 }  // namespace kiln::gpu

@@ -44,7 +44,7 @@ std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
 // the sums fit into the memory of the stages, and each workgroup adds up whole instructions' columns.
 bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
-  return tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks &&
+  return !size.largest && tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks &&
          tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }

@@ -62,8 +62,8 @@ struct wgmma_size {
   std::int64_t products = 1;
   // The squares of the rows are summed, too.
   bool scaled = false;
-  // The number of rows is open, and m is a sample of it.
-  bool open = false;
+  // The number of rows is open, and m is a sample of it; and no larger one follows, so that the tile must suit all.
+  bool open = false, largest = false;
 };
 
 // Estimates the cycles of the whole product.

@@ -48,24 +48,25 @@ void emit_pooling(kernel_emitter& e) {
   std::int64_t lanes = window_lanes(e, most_lanes(type), kernel_emitter::sizes(input).back().value());
   window_stage stage(e, input, e.anchor_result(), {op.window, op.strides, op.dilations, op.pads_begin}, lanes);
   reduction_rule rule(average ? reduction_kind::sum : reduction_kind::max, type);
-  stage.open("pooling");
-  Value neutral = rule.start(code, lanes);
-  values results =
-      stage.walk(values(stage.pixels(), neutral), [&](evaluator& ev, const window_stage::tap& t, values state) {
-        Value x = ev.at(input, t.where, lanes);
-        if (t.inside) x = code.select(t.inside, x, neutral);
-        state[t.pixel] = rule.combine(code, state[t.pixel], x);
-        return state;
-      });
-  if (average)
-    for (std::size_t pixel = 0; pixel < results.size(); ++pixel) {
-      mlir::Type scalar = code.scalar_type(type);
-      Value number = code.make<arith::SIToFPOp>(scalar, stage.count(pixel, op.count_padding ? &op.pads_end : nullptr));
-      Value share = code.make<arith::DivFOp>(code.number(scalar, 1), number);
-      results[pixel] = code.make<arith::MulFOp>(results[pixel], code.splat(share, lanes));
-    }
-  stage.store(results);
-  stage.close();
+  stage.emit("pooling", [&] {
+    Value neutral = rule.start(code, lanes);
+    values results =
+        stage.walk(values(stage.pixels(), neutral), [&](evaluator& ev, const window_stage::tap& t, values state) {
+          Value x = ev.at(input, t.where, lanes);
+          if (t.inside) x = code.select(t.inside, x, neutral);
+          state[t.pixel] = rule.combine(code, state[t.pixel], x);
+          return state;
+        });
+    if (average)
+      for (std::size_t pixel = 0; pixel < results.size(); ++pixel) {
+        mlir::Type scalar = code.scalar_type(type);
+        Value number =
+            code.make<arith::SIToFPOp>(scalar, stage.count(pixel, op.count_padding ? &op.pads_end : nullptr));
+        Value share = code.make<arith::DivFOp>(code.number(scalar, 1), number);
+        results[pixel] = code.make<arith::MulFOp>(results[pixel], code.splat(share, lanes));
+      }
+    return results;
+  });
 }
 
 bool opens_pooling(const instruction& anchor) { return anchor.inputs()[0].type().dims.back().is_static(); }

@@ -72,15 +72,16 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
 void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const row_team& team) {
   auto& code = e.code;
   const reduction_axes& space = team.space;
-  std::int64_t splits = partials[0].dims()[0], results = partials[0].dims()[1], wave = e.target.gpu.wave;
+  const std::int64_t splits = partials[0].sizes[0].value(), wave = e.target.gpu.wave;
+  const dim& results = partials[0].sizes[1];
   std::int64_t threads = 4 * wave, per_group = threads / wave;
-  workgroup group(e, "join", {(results + per_group - 1) / per_group, 1, 1}, threads);
-  Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = code.min(result, results - 1);
+  workgroup group(e, "join", (results + per_group - 1) / per_group, threads);
+  Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = e.min(result, results - 1);
   values state;
   for (std::int64_t first = 0; first < splits; first += wave) {
     Value split = code.add(group.lane(), first),
           valid = splits - first < wave ? code.less(split, code.constant(splits)) : Value();
-    Value at = code.add(code.mul(valid ? code.min(split, splits - 1) : split, results), own);
+    Value at = code.add(e.mul(valid ? code.min(split, splits - 1) : split, results), own);
     values other, start = r.start(1);
     for (std::size_t i = 0; i < partials.size(); ++i) {
       Value x = code.load(e.pointer(partials[i]), at, r.state[i], 1);
@@ -90,17 +91,17 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
   }
   state = total_of(
       r, state, [&](values v, const row_team::combiner& combine) { return group.reduce_wave(std::move(v), combine); });
-  code.when(code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)),
-                                           code.less(result, code.constant(results)))
-                .getResult(),
-            [&] {
-              std::vector<dim> dims = space.kept_sizes;
-              if (!space.inner) dims.push_back(space.lane_size);
-              values digits = e.delinearize(result, dims);
-              position where = space.start(code, std::span(digits).first(space.kept.size()));
-              if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, known_bound(space.lane_size), 1};
-              store_result(e, r, where, r.finish(state, team), 1);
-            });
+  code.when(
+      code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)), code.less(result, e.size(results)))
+          .getResult(),
+      [&] {
+        std::vector<dim> dims = space.kept_sizes;
+        if (!space.inner) dims.push_back(space.lane_size);
+        values digits = e.delinearize(result, dims);
+        position where = space.start(code, std::span(digits).first(space.kept.size()));
+        if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, known_bound(space.lane_size), 1};
+        store_result(e, r, where, r.finish(state, team), 1);
+      });
   group.close();
 }
 
@@ -133,7 +134,7 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
       std::accumulate(team.space.kept_sizes.begin(), team.space.kept_sizes.end(), dim(1), std::multiplies<>()) *
       (team.inner() ? dim(1) : team.space.lane_size);
   if (team.splits() > 1)
-    for (element_type type : r.state) partials.push_back(e.add_scratch(type, {team.splits(), results.value()}));
+    for (element_type type : r.state) partials.push_back(e.add_open_scratch(type, {team.splits(), results}));
   team.open(r.name);
   values state = team.walk(r.start(team.lanes()), [&](const row_team::place& at, std::span<const Value> s) {
     evaluator ev(e);
@@ -148,10 +149,11 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
     // The position in the results: kept axes, then the columns.
     values digits;
     for (std::size_t axis : team.space.kept) digits.push_back(where[axis].base);
-    std::vector<std::int64_t> dims;
-    for (const dim& size : team.space.kept_sizes) dims.push_back(size.value());
-    if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_size.value());
-    Value at = code.add(e.mul(team.split(), results), code.linearize(digits, dims));
+    std::vector<dim> dims = team.space.kept_sizes;
+    if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_size);
+    Value linear = code.constant(0);
+    for (std::size_t i = 0; i < dims.size(); ++i) linear = code.add(e.mul(linear, dims[i]), digits[i]);
+    Value at = code.add(e.mul(team.split(), results), linear);
     for (std::size_t i = 0; i < partials.size(); ++i)
       code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
   });

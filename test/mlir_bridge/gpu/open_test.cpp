@@ -125,7 +125,9 @@ void check_versions(const module& fusion, const target_row& target, std::initial
     SCOPED_TRACE(size);
     native_kernel kernel = made;
     at_sizes(kernel, {{"batch", size}, {"seq", size}});
-    std::erase_if(kernel.launches, [](const launch& l) { return l.prepare || l.grid == 0; });
+    std::erase_if(kernel.launches, [](const launch& l) {
+      return l.prepare || l.grid == 0 || l.symbol.ends_with("_split");  // f32 operands for the copy engine
+    });
     ASSERT_EQ(kernel.launches.size(), 1u);
     const launch& l = kernel.launches[0];
     EXPECT_EQ(l.statistics.spills, 0) << l.symbol;
@@ -196,6 +198,59 @@ TEST(gpu_open, large_products_use_the_copy_engine) {
     EXPECT_EQ(used->tensor_maps[0].dims, (std::vector<std::int64_t>{768, rows}));
     EXPECT_EQ(used->tensor_maps[1].dims, (std::vector<std::int64_t>{3072, 768}));
     if (rows == 20) EXPECT_EQ(used->tensor_maps[0].box[1], 24);
+  }
+}
+
+// f32 operands are split into bf16 parts first. Those of a row lie side by side, padded to boxes of 64.
+TEST(gpu_open, large_f32_products_are_split_for_the_copy_engine) {
+  const std::vector<target_row> targets = gpu_targets();
+  const auto sm_90 = std::ranges::find(targets, "sm_90", &target_row::name);
+  ASSERT_NE(sm_90, targets.end());
+  const auto used_launches = [](const native_kernel& kernel) {
+    std::vector<const launch*> result;
+    for (const launch& l : kernel.launches)
+      if (!l.prepare && l.grid > 0) result.push_back(&l);
+    return result;
+  };
+  for (std::int64_t k : {768, 800}) {
+    native_kernel product = finalize_for(*one({of(f32, {batch, k}), of(f32, {k, 3072})}, dot{}), *sm_90);
+    for (std::int64_t rows : {200, 512, 5000}) {
+      at_sizes(product, {{"batch", rows}});
+      const auto used = used_launches(product);
+      ASSERT_EQ(used.size(), 2u) << rows;
+      ASSERT_EQ(used[1]->tensor_maps.size(), 2u) << rows;
+      EXPECT_EQ(used[1]->tensor_maps[0].dims, (std::vector<std::int64_t>{3 * ((k + 63) / 64 * 64), rows}));
+      EXPECT_EQ(used[1]->tensor_maps[1].dims, (std::vector<std::int64_t>{3072, k, 3}));
+    }
+    at_sizes(product, {{"batch", 1}});
+    EXPECT_EQ(used_launches(product).size(), 1u);  // nothing is split for the other versions
+    for (const launch& l : product.launches) EXPECT_FALSE(l.prepare && l.open_grid) << l.symbol;
+  }
+  native_kernel images = finalize_for(*one({of(f32, {batch, 14, 14, 256}), of(f32, {3, 3, 256, 256})},
+                                           convolution{.strides = {1, 1},
+                                                       .dilations = {1, 1},
+                                                       .pads_begin = {1, 1},
+                                                       .pads_end = {1, 1},
+                                                       .layout = tensor_layout::channels_last}),
+                                      *sm_90);
+  at_sizes(images, {{"batch", 16}});
+  const auto used = used_launches(images);
+  ASSERT_EQ(used.size(), 2u);
+  EXPECT_EQ(used[1]->tensor_maps.at(0).dims, (std::vector<std::int64_t>{256, 14, 14, 3 * 16}));
+}
+
+// Few results of many elements: the workgroups that share one are as many for all numbers of rows.
+TEST(gpu_open, workgroups_share_reductions_of_open_rows) {
+  for (const target_row& target : some_targets()) {
+    SCOPED_TRACE(target.name);
+    native_kernel kernel = finalize_for(
+        *one({of(f16, {batch, 112, 112, 32})}, reduce{.kind = reduction_kind::mean, .axes = {1, 2}}), target);
+    ASSERT_EQ(kernel.launches.size(), 2u);
+    at_sizes(kernel, {{"batch", 1}});
+    const std::int64_t of_one = kernel.launches[0].grid;
+    EXPECT_GE(of_one, 16);
+    at_sizes(kernel, {{"batch", 5}});
+    EXPECT_EQ(kernel.launches[0].grid, 5 * of_one);
   }
 }
 

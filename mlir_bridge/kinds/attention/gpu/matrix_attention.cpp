@@ -112,7 +112,9 @@ class matrix_attention {
     } else if (split_blocks) {
       blocks.copy_keys(split_block(first));
     }
-    state = walk(first, whole, std::move(state), false);
+    // Of an open number of keys all blocks are masked, which takes a few more instructions but half the code.
+    if (!p.keys.is_static()) whole = first;
+    else state = walk(first, whole, std::move(state), false);
     state = walk(whole, end, std::move(state), true);
     write(state);
     if (split && split_blocks) finish_copies();

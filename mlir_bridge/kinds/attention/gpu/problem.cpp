@@ -170,6 +170,8 @@ Value attention_problem::masked_score(kernel_emitter& e, const place& p, Value r
   if (mask.type().type == element_type::boolean)
     return code.select(m, score, code.number(score.getType(), -std::numeric_limits<double>::infinity()));
   m = convert_element(code, m, mask.type().type, element_type::f32);
+  // Numbers of f16 are so small that the scaled ones are finite, too.
+  if (mask.type().type == element_type::f16) return code.fma(m, code.number(m.getType(), std::numbers::log2e), score);
   // In a row that exporters mask with the lowest number, all scores are equal. As a power of 2 that number would be
   // -inf.
   const Value lowest = code.number(m.getType(), std::numeric_limits<float>::lowest()),

@@ -91,9 +91,7 @@ bool emit_depthwise(kernel_emitter& e) {
   if (!is_depthwise(e)) return false;
   if (e.anchor_result().type().elements() == 0) return true;
   window_stage stage = stage_of(e, *e.anchor(), /*whole_pixels=*/false);
-  stage.open("depthwise");
-  stage.store(sums_of(e, *e.anchor(), stage));
-  stage.close();
+  stage.emit("depthwise", [&] { return sums_of(e, *e.anchor(), stage); });
   return true;
 }
 
