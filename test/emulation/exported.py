@@ -50,7 +50,7 @@ def main():
                 continue
             with tempfile.TemporaryDirectory(prefix="kiln_exported_") as folder:
                 path, dims, options.inputs = case_of(zoo, name, folder)
-                options.dim = [*(f"{d}={n}" for d, n in dims.items()), *fixed]
+                options.dim = [*(f"{d}={n}" for d, n in dims.items() if d != "None"), *fixed]
                 row = models.run(options, path, target, worker)
             rows.append(row)
             models.print_row(row, row["ok"] and f"error {row['error_norm']:.1e}, {row['launches']} launches, {row['instructions']} wave instructions")

@@ -73,8 +73,8 @@ def inputs_of(session, dims, highs, folder):
 class Prepared:
     """A model finalized for a target in `folder`/objects, with its inputs and what onnxruntime makes of them."""
 
-    def __init__(self, document, inputs, wanted):
-        self.document, self.inputs, self.wanted = document, inputs, wanted
+    def __init__(self, document, inputs, wanted, has_halves):
+        self.document, self.inputs, self.wanted, self.has_halves = document, inputs, wanted, has_halves
 
     def error(self, name, raw, tolerance):
         """The relative error of an output; raises where it is too large."""
@@ -95,8 +95,9 @@ def prepare(options, path, target, folder):
     dims = pairs(options.dim, "=")
     data = inputs_of(session, dims, pairs(options.high, ":"), options.inputs)
     wanted = dict(zip([o.name for o in session.get_outputs()], session.run(None, data)))
-    open_dims = {d for i in session.get_inputs() for d in i.shape if not isinstance(d, int)}
-    bound = [x for d in sorted(open_dims) for x in ("--dim", f"{d}={dims.get(d, 2)}")]
+    # Kiln calls a dimension without a name INPUT_dimAXIS.
+    open_dims = {d or f"{i.name}_dim{axis}": data[i.name].shape[axis] for i in session.get_inputs() for axis, d in enumerate(i.shape) if not isinstance(d, int)}
+    bound = [x for d, n in sorted(open_dims.items()) for x in ("--dim", f"{d}={n}")]
     for command in (["compile", model, "-o", f"{folder}/m.kiln", *(["--fp16"] if options.fp16 else [])],
                     ["finalize", f"{folder}/m.kiln", "--target", target, "-o", f"{folder}/objects", "--export-constants", "--no-cache", *bound]):
         done = subprocess.run([options.kiln, *command], capture_output=True, text=True)
@@ -106,7 +107,8 @@ def prepare(options, path, target, folder):
         document = json.load(f)
     # An input that nothing reads is not among the values.
     inputs = {v["name"]: data[v["name"]].astype(np.float16) if v["type"] == "f16" else data[v["name"]] for v in document["program"]["values"] if v["from"] == "input"}
-    return Prepared(document, inputs, wanted)
+    has_halves = options.fp16 or any(v["type"] == "f16" for v in document["program"]["values"])
+    return Prepared(document, inputs, wanted, has_halves)
 
 
 def run(options, path, target, worker):
@@ -121,7 +123,7 @@ def run(options, path, target, worker):
             answer = worker.run(job, options.timeout)
             if not answer["done"]:
                 raise RuntimeError(answer["error"])
-            tolerance, errors = options.tolerance or (1e-2 if options.fp16 else 1e-4), []
+            tolerance, errors = options.tolerance or (1e-2 if prepared.has_halves else 1e-4), []
             for name, raw in answer["outputs"].items():
                 with open(raw, "rb") as f:
                     errors.append(prepared.error(name, f.read(), tolerance))
