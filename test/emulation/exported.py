@@ -21,13 +21,14 @@ import pool
 
 
 def case_of(zoo, name, folder):
-    """(the model with its weights, {dimension: size}, the folder of its inputs) of the first case."""
+    """(the model with its weights, {dimension: size}, the folder of its inputs, the tolerance) of the first case."""
     tool = [sys.executable, f"{zoo}/zoo.py"]
     with open(f"{zoo}/{name}.json") as f:
-        dims = json.load(f)["shapes"][0]["dims"]
+        facts = json.load(f)
+    dims = facts["shapes"][0]["dims"]
     subprocess.run([*tool, "fill", f"{zoo}/{name}.onnx.xz", f"{folder}/{name}.onnx"], check=True, capture_output=True)
     subprocess.run([*tool, "inputs", f"{zoo}/{name}.json", "0", f"{folder}/inputs"], check=True, capture_output=True)
-    return f"{folder}/{name}.onnx", dims, f"{folder}/inputs"
+    return f"{folder}/{name}.onnx", dims, f"{folder}/inputs", facts.get("tolerance", 1e-3)
 
 
 def main():
@@ -43,13 +44,14 @@ def main():
     zoo, options.kiln = os.path.abspath(options.models), os.path.abspath(options.kiln)
     files = sorted(glob.glob(f"{zoo}/*.onnx.xz"), key=lambda f: (os.path.getsize(f), f))
     names = [os.path.basename(f)[:-len(".onnx.xz")] for f in files if os.path.getsize(f) <= options.largest]
-    worker, rows, fixed = pool.Worker(), [], options.dim or []
+    worker, rows, fixed, given = pool.Worker(), [], options.dim or [], options.tolerance
     for target in options.target or ["gfx942", "gfx1100"]:
         for name in names:
             if options.only and not any(word in name for word in options.only):
                 continue
             with tempfile.TemporaryDirectory(prefix="kiln_exported_") as folder:
-                path, dims, options.inputs = case_of(zoo, name, folder)
+                path, dims, options.inputs, tolerance = case_of(zoo, name, folder)
+                options.tolerance = given or tolerance
                 options.dim = [*(f"{d}={n}" for d, n in dims.items() if d != "None"), *fixed]
                 row = models.run(options, path, target, worker)
             rows.append(row)
