@@ -205,13 +205,14 @@ void lower_entry(llvm::Module& module, const launch_site& launch, const lowering
   std::uint64_t shared_bytes = place_shared_memory(*body, launch);
   guard_divisions(*body);
   simplify(*body);
-  bool meets = false;
+  bool synchronizes = false;
   for (CallInst* c : calls_of(*body))
-    meets |= std::ranges::any_of(meeting_names,
-                                 [&](const meeting_name& m) { return c->getCalledFunction()->getName() == m.name; });
+    synchronizes |= std::ranges::any_of(synchronization_names, [&](const synchronization_name& m) {
+      return c->getCalledFunction()->getName() == m.name;
+    });
   llvm::MDNode* accesses = llvm::MDNode::getDistinct(module.getContext(), {});
   Value* count = llvm::ConstantInt::get(llvm::Type::getInt32Ty(module.getContext()), static_cast<std::uint64_t>(items));
-  if (!meets) {
+  if (!synchronizes) {
     body->addFnAttr(llvm::Attribute::AlwaysInline);
     bool parallel = !has_variables(*body);
     if (parallel) put_in_access_group(*body, accesses);

@@ -21,10 +21,10 @@ using llvm::CallInst;
 using llvm::Instruction;
 using llvm::Value;
 
-std::optional<meeting> meeting_of(const Instruction& i) {
+std::optional<synchronization> synchronization_of(const Instruction& i) {
   const auto* call = llvm::dyn_cast<CallInst>(&i);
   if (!call || !call->getCalledFunction()) return std::nullopt;
-  for (const meeting_name& row : meeting_names)
+  for (const synchronization_name& row : synchronization_names)
     if (call->getCalledFunction()->getName() == row.name) return row.kind;
   return std::nullopt;
 }
@@ -32,20 +32,21 @@ std::optional<meeting> meeting_of(const Instruction& i) {
 struct point {
   CallInst* call;
   BasicBlock* block;  // begins with the call
-  meeting kind;
+  synchronization kind;
 };
 
 // Splits blocks so that each synchronization point begins a block. Returns the points in code order.
-std::vector<point> split_at_meetings(llvm::Function& body) {
+std::vector<point> split_at_synchronization(llvm::Function& body) {
   std::vector<CallInst*> calls;
   for (BasicBlock& block : body)
     for (Instruction& i : block)
-      if (meeting_of(i)) calls.push_back(llvm::cast<CallInst>(&i));
+      if (synchronization_of(i)) calls.push_back(llvm::cast<CallInst>(&i));
   for (CallInst* call : calls) llvm::SplitBlock(call->getParent(), call);
   std::vector<point> points;
   llvm::ReversePostOrderTraversal<llvm::Function*> order(&body);
   for (BasicBlock* block : order)
-    if (auto kind = meeting_of(block->front())) points.push_back({llvm::cast<CallInst>(&block->front()), block, *kind});
+    if (auto kind = synchronization_of(block->front()))
+      points.push_back({llvm::cast<CallInst>(&block->front()), block, *kind});
   return points;
 }
 
@@ -121,7 +122,7 @@ class region_maker {
         i32_(llvm::Type::getInt32Ty(body.getContext())) {}
 
   region_set run() {
-    points_ = split_at_meetings(body_);
+    points_ = split_at_synchronization(body_);
     demote_crossing_values();
     for (BasicBlock& block : body_)
       for (Instruction& i : block)
@@ -142,8 +143,8 @@ class region_maker {
       s.at = saved_.add(s.variable->getAllocatedType(), layout_.getPrefTypeAlign(s.variable->getAllocatedType()));
     result.saved_bytes = llvm::alignTo(saved_.bytes(), 64);
     for (std::size_t k = 0; k <= points_.size(); ++k) {
-      result.regions.push_back({make_region(k), k ? points_[k - 1].kind : meeting::barrier});
-      if (k && points_[k - 1].kind != meeting::barrier) result.between_lanes = true;
+      result.regions.push_back({make_region(k), k ? points_[k - 1].kind : synchronization::barrier});
+      if (k && points_[k - 1].kind != synchronization::barrier) result.between_lanes = true;
     }
     return result;
   }
@@ -165,98 +166,130 @@ class region_maker {
     for (Instruction* v : order) slots_.push_back({llvm::DemoteRegToStack(*v, false, at), 0, crossing[v]});
   }
 
+  // A region while it is made: its function, and where the memory of the body's values is in it.
+  struct new_region {
+    llvm::Function* function = nullptr;
+    BasicBlock* begin = nullptr;
+    Value *index = nullptr, *saved = nullptr;  // number of the item; memory for saved values
+    llvm::ValueToValueMapTy map;               // value of the body → value of the region
+
+    BasicBlock* copy_of(BasicBlock* block) { return llvm::cast<BasicBlock>(static_cast<Value*>(map[block])); }
+    CallInst* copy_of(CallInst* call) { return llvm::cast<CallInst>(static_cast<Value*>(map[call])); }
+  };
+
   // Makes the region that begins at point k - 1, or at the kernel's entry if k is 0.
   llvm::Function* make_region(std::size_t k) {
-    llvm::Module& module = *body_.getParent();
-    std::vector<llvm::Type*> parameters(body_.getFunctionType()->params());
-    parameters.push_back(llvm::PointerType::get(body_.getContext(), 0));
-    auto* function =
-        llvm::Function::Create(llvm::FunctionType::get(i32_, parameters, false), llvm::GlobalValue::InternalLinkage,
-                               body_.getName() + ".region." + std::to_string(k), module);
-    llvm::ValueToValueMapTy map;
-    for (llvm::Argument& a : body_.args()) map[&a] = function->getArg(a.getArgNo());
-    Value *item = function->getArg(item_parameter_), *saved = function->getArg(function->arg_size() - 1);
-    BasicBlock* begin = BasicBlock::Create(body_.getContext(), "begin", function);
-    llvm::IRBuilder<> b(begin);
-    Value* index = b.CreateZExt(item, b.getInt64Ty());
-    auto element = [&](llvm::IRBuilder<>& where, std::uint64_t at, std::uint64_t stride) {
-      return where.CreateGEP(where.getInt8Ty(), saved,
-                             {where.CreateAdd(where.CreateMul(index, where.getInt64(stride)), where.getInt64(at))});
-    };
-    auto slot_element = [&](llvm::IRBuilder<>& where, const slot& s) {
-      llvm::Type* type = s.variable->getAllocatedType();
-      return where.CreateGEP(
-          where.getInt8Ty(), saved,
-          {where.CreateAdd(
-              where.CreateMul(index, where.getInt64(llvm::alignTo(layout_.getTypeAllocSize(type),
-                                                                  layout_.getPrefTypeAlign(type).value()))),
-              where.getInt64(s.at))});
-    };
-    // Slots are local variables here. If a slot is needed at the start of the region, its saved value is loaded. SROA
-    // then promotes the variables to registers.
-    for (slot& s : slots_) map[s.variable] = b.CreateAlloca(s.variable->getAllocatedType());
-    for (slot& s : variables_) map[s.variable] = element(b, s.at, strides_[s.variable]);
+    new_region r;
+    declare(r, k);
+    llvm::IRBuilder<> b(r.begin);
+    r.index = b.CreateZExt(r.function->getArg(item_parameter_), b.getInt64Ty());
+    map_variables(r, b);
     if (k > 0)
       for (slot& s : slots_)
         if (s.needed_at.contains(k - 1))
-          b.CreateStore(b.CreateLoad(s.variable->getAllocatedType(), slot_element(b, s)), map[s.variable]);
-    std::set<const BasicBlock*> meetings;
-    for (const point& p : points_) meetings.insert(p.block);
+          b.CreateStore(b.CreateLoad(s.variable->getAllocatedType(), slot_element(r, b, s)), r.map[s.variable]);
+    copy_body(r);
+    for (std::size_t j = 0; j < points_.size(); ++j) leave_at(r, j);
+    enter(r, b, k);
+    finish_items(*r.function);
+    llvm::removeUnreachableBlocks(*r.function);
+    r.function->setDoesNotThrow();
+    r.function->addFnAttr(llvm::Attribute::AlwaysInline);
+    return r.function;
+  }
+
+  // The parameters are the body's and the memory for saved values.
+  void declare(new_region& r, std::size_t k) {
+    std::vector<llvm::Type*> parameters(body_.getFunctionType()->params());
+    parameters.push_back(llvm::PointerType::get(body_.getContext(), 0));
+    r.function =
+        llvm::Function::Create(llvm::FunctionType::get(i32_, parameters, false), llvm::GlobalValue::InternalLinkage,
+                               body_.getName() + ".region." + std::to_string(k), *body_.getParent());
+    for (llvm::Argument& a : body_.args()) r.map[&a] = r.function->getArg(a.getArgNo());
+    r.saved = r.function->getArg(r.function->arg_size() - 1);
+    r.begin = BasicBlock::Create(body_.getContext(), "begin", r.function);
+  }
+
+  // Returns the address of the item's element of an array in the memory for saved values.
+  Value* element(const new_region& r, llvm::IRBuilder<>& b, std::uint64_t at, std::uint64_t stride) const {
+    return b.CreateGEP(b.getInt8Ty(), r.saved, {b.CreateAdd(b.CreateMul(r.index, b.getInt64(stride)), b.getInt64(at))});
+  }
+  Value* slot_element(const new_region& r, llvm::IRBuilder<>& b, const slot& s) const {
+    llvm::Type* type = s.variable->getAllocatedType();
+    return element(r, b, s.at, llvm::alignTo(layout_.getTypeAllocSize(type), layout_.getPrefTypeAlign(type).value()));
+  }
+
+  // Slots are local variables of a region; SROA promotes them to registers. Other variables lie in the memory for saved
+  // values.
+  void map_variables(new_region& r, llvm::IRBuilder<>& b) {
+    for (slot& s : slots_) r.map[s.variable] = b.CreateAlloca(s.variable->getAllocatedType());
+    for (slot& s : variables_) r.map[s.variable] = element(r, b, s.at, strides_[s.variable]);
+  }
+
+  void copy_body(new_region& r) {
     for (BasicBlock& block : body_) {
-      BasicBlock* copy = BasicBlock::Create(body_.getContext(), "", function);
-      map[&block] = copy;
+      BasicBlock* copy = BasicBlock::Create(body_.getContext(), "", r.function);
+      r.map[&block] = copy;
       for (Instruction& i : block) {
-        if (auto* a = llvm::dyn_cast<llvm::AllocaInst>(&i); a && map.count(a)) continue;
+        if (auto* a = llvm::dyn_cast<llvm::AllocaInst>(&i); a && r.map.count(a)) continue;
         Instruction* clone = i.clone();
         clone->insertInto(copy, copy->end());
-        map[&i] = clone;
+        r.map[&i] = clone;
       }
     }
-    for (BasicBlock& block : *function)
-      if (&block != begin)
+    for (BasicBlock& block : *r.function)
+      if (&block != r.begin)
         for (Instruction& i : block)
-          llvm::RemapInstruction(&i, map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
-    // Branches to a synchronization point leave the region.
-    for (std::size_t j = 0; j < points_.size(); ++j) {
-      auto* target = llvm::cast<BasicBlock>(static_cast<Value*>(map[points_[j].block]));
-      BasicBlock* leave = BasicBlock::Create(body_.getContext(), "leave", function);
-      llvm::IRBuilder<> out(leave);
-      auto* call = llvm::cast<CallInst>(static_cast<Value*>(map[points_[j].call]));
-      std::uint64_t operand_at[] = {set_->value_at, set_->lane_at};
-      for (unsigned n = 0; n < call->arg_size(); ++n) {
-        Value* operand = call->getArgOperand(n);
-        // If the operand is loaded from its slot right before the call, repeat the load here.
-        if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target)
-          operand = out.CreateLoad(load->getType(), load->getPointerOperand());
-        out.CreateStore(out.CreateZExt(operand, i32_), element(out, operand_at[n], 4));
-      }
-      for (slot& s : slots_)
-        if (s.needed_at.contains(j))
-          out.CreateStore(out.CreateLoad(s.variable->getAllocatedType(), map[s.variable]), slot_element(out, s));
-      out.CreateRet(
-          out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == meeting::barrier ? waits : 0)));
-      target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // replaces the target of branches only
+          llvm::RemapInstruction(&i, r.map, llvm::RF_IgnoreMissingLocals | llvm::RF_NoModuleLevelChanges);
+  }
+
+  // Branches to point j leave the region: they store the operands of the exchange and the values that are needed later.
+  void leave_at(new_region& r, std::size_t j) {
+    BasicBlock* target = r.copy_of(points_[j].block);
+    BasicBlock* leave = BasicBlock::Create(body_.getContext(), "leave", r.function);
+    llvm::IRBuilder<> out(leave);
+    CallInst* call = r.copy_of(points_[j].call);
+    std::uint64_t operand_at[] = {set_->value_at, set_->lane_at};
+    for (unsigned n = 0; n < call->arg_size(); ++n) {
+      Value* operand = call->getArgOperand(n);
+      // If the operand is loaded from its slot right before the call, repeat the load here.
+      if (auto* load = llvm::dyn_cast<llvm::LoadInst>(operand); load && load->getParent() == target)
+        operand = out.CreateLoad(load->getType(), load->getPointerOperand());
+      Value* word = out.CreateZExt(operand, i32_);
+      out.CreateStore(word, element(r, out, operand_at[n], 4));
     }
+    for (slot& s : slots_)
+      if (s.needed_at.contains(j)) {
+        Value* kept = out.CreateLoad(s.variable->getAllocatedType(), r.map[s.variable]);
+        out.CreateStore(kept, slot_element(r, out, s));
+      }
+    out.CreateRet(
+        out.getInt32(static_cast<std::uint32_t>(j + 1) | (points_[j].kind == synchronization::barrier ? waits : 0)));
+    target->replaceUsesWithIf(leave, [](llvm::Use&) { return true; });  // replaces the target of branches only
+  }
+
+  // Ends the block `begin` with a branch to the kernel's entry, or to what follows point k - 1, whose result is loaded.
+  void enter(new_region& r, llvm::IRBuilder<>& b, std::size_t k) {
     if (k == 0) {
-      b.CreateBr(llvm::cast<BasicBlock>(static_cast<Value*>(map[&body_.getEntryBlock()])));
-    } else {
-      auto* call = llvm::cast<CallInst>(static_cast<Value*>(map[points_[k - 1].call]));
-      if (!call->getType()->isVoidTy()) {
-        llvm::IRBuilder<> at(call);
-        call->replaceAllUsesWith(at.CreateLoad(i32_, element(at, set_->result_at, 4)));
-      }
-      b.CreateBr(call->getParent());
-      call->eraseFromParent();
+      b.CreateBr(r.copy_of(&body_.getEntryBlock()));
+      return;
     }
-    for (BasicBlock& block : *function)
+    CallInst* call = r.copy_of(points_[k - 1].call);
+    if (!call->getType()->isVoidTy()) {
+      llvm::IRBuilder<> at(call);
+      call->replaceAllUsesWith(at.CreateLoad(i32_, element(r, at, set_->result_at, 4)));
+    }
+    b.CreateBr(call->getParent());
+    call->eraseFromParent();
+  }
+
+  // Returns of the body, which have no value, become returns of `finished`.
+  void finish_items(llvm::Function& function) {
+    for (BasicBlock& block : function)
       if (auto* end = llvm::dyn_cast<llvm::ReturnInst>(block.getTerminator()); end && !end->getReturnValue()) {
         llvm::ReturnInst::Create(body_.getContext(), llvm::ConstantInt::get(i32_, finished), end->getIterator());
         end->eraseFromParent();
       }
-    llvm::removeUnreachableBlocks(*function);
-    function->setDoesNotThrow();
-    function->addFnAttr(llvm::Attribute::AlwaysInline);
-    return function;
   }
 
   llvm::Function& body_;

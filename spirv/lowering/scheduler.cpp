@@ -68,9 +68,9 @@ void scheduler::run_wave(Value* first, Value* last) {
   b_.SetInsertPoint(leave);
 }
 
-void scheduler::exchange(meeting kind, std::uint32_t k, Value* first, Value* last) {
+void scheduler::exchange(synchronization kind, std::uint32_t k, Value* first, Value* last) {
   auto stands_here = [&](Value* n) { return b_.CreateICmpEQ(load(set_.standing_at, n), b_.getInt32(k)); };
-  if (kind == meeting::ballot) {
+  if (kind == synchronization::ballot) {
     llvm::AllocaInst* mask = variable();
     b_.CreateStore(b_.getInt32(0), mask);
     loop(b_, first, last, [&](Value* n) {
@@ -83,7 +83,7 @@ void scheduler::exchange(meeting kind, std::uint32_t k, Value* first, Value* las
       Value* place = element(set_.result_at, n);
       b_.CreateStore(b_.CreateSelect(stands_here(n), result, b_.CreateLoad(b_.getInt32Ty(), place)), place);
     });
-  } else if (kind == meeting::shuffle) {
+  } else if (kind == synchronization::shuffle) {
     // Reading from a lane that is not active gives 0.
     loop(b_, first, last, [&](Value* n) {
       Value* from = b_.CreateAdd(first, b_.CreateAnd(load(set_.lane_at, n), b_.getInt32(host_wave - 1)));

@@ -41,7 +41,7 @@ class scheduler {
   // Runs items [first, last) until each is at a barrier or has finished. Items at the earliest region run together.
   void run_wave(llvm::Value* first, llvm::Value* last);
   // Exchanges values between the lanes that are at region `k`.
-  void exchange(meeting kind, std::uint32_t k, llvm::Value* first, llvm::Value* last);
+  void exchange(synchronization kind, std::uint32_t k, llvm::Value* first, llvm::Value* last);
   // Runs the items that are at region `k`; `all` is true if all are.
   void run_region(const region& r, std::uint32_t k, llvm::Value* first, llvm::Value* last, llvm::Value* all);
 

@@ -17,18 +17,18 @@
 
 namespace kiln::spirv {
 
-enum class meeting : std::uint8_t { barrier, wave_barrier, shuffle, ballot };
+enum class synchronization : std::uint8_t { barrier, wave_barrier, shuffle, ballot };
 
 // Placeholder functions for synchronization points until regions are made: void kiln.barrier(), void
 // kiln.wave.barrier(), i32 kiln.shuffle(i32 value, i32 lane), i32 kiln.ballot(i1).
-struct meeting_name {
-  meeting kind;
+struct synchronization_name {
+  synchronization kind;
   const char* name;
 };
-inline constexpr meeting_name meeting_names[] = {{meeting::barrier, "kiln.barrier"},
-                                                 {meeting::wave_barrier, "kiln.wave.barrier"},
-                                                 {meeting::shuffle, "kiln.shuffle"},
-                                                 {meeting::ballot, "kiln.ballot"}};
+inline constexpr synchronization_name synchronization_names[] = {{synchronization::barrier, "kiln.barrier"},
+                                                                 {synchronization::wave_barrier, "kiln.wave.barrier"},
+                                                                 {synchronization::shuffle, "kiln.shuffle"},
+                                                                 {synchronization::ballot, "kiln.ballot"}};
 
 // An item's position is the number of the region that it enters next. The flag `waits` is set while the item is at a
 // barrier.
@@ -37,7 +37,7 @@ inline constexpr std::uint32_t waits = 0x40000000, finished = 0x7fffffff;
 struct region {
   llvm::Function* function = nullptr;  // i32 (the body's parameters..., ptr saved): runs one item
   // The synchronization point at which the region begins; unused for region 0.
-  meeting begin = meeting::barrier;
+  synchronization begin = synchronization::barrier;
 };
 
 struct region_set {

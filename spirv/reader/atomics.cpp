@@ -49,6 +49,33 @@ AtomicOrdering translator::ordering(std::uint32_t id) const {
   return acquire ? AtomicOrdering::Acquire : release ? AtomicOrdering::Release : AtomicOrdering::Monotonic;
 }
 
+// Operands: pointer, scope, equal, unequal, value, comparator. Returns the value that was there.
+llvm::Value* translator::compare_exchange(const instruction_words& i) {
+  llvm::Value *at = check_pointer(i.operands[0], i), *desired = value(i.operands[4]), *expected = value(i.operands[5]);
+  require(llvm_type(i.type)->isIntegerTy() && desired->getType() == llvm_type(i.type) &&
+              expected->getType() == llvm_type(i.type),
+          i);
+  AtomicOrdering failure = ordering(i.operands[3]);
+  if (failure == AtomicOrdering::Release) failure = AtomicOrdering::Monotonic;
+  if (failure == AtomicOrdering::AcquireRelease) failure = AtomicOrdering::Acquire;
+  llvm::Value* pair = b_.CreateAtomicCmpXchg(at, expected, desired, std::nullopt, ordering(i.operands[2]), failure,
+                                             scope(i.operands[1]));
+  return b_.CreateExtractValue(pair, 0);
+}
+
+// Operands: scope of the execution, scope of the memory, ordering.
+void translator::emit_barrier(const instruction_words& i) {
+  const bool fences = ordering(i.operands[2]) != AtomicOrdering::Monotonic;
+  const llvm::SyncScope::ID where = scope(i.operands[1]);
+  const std::uint64_t execution = integer_constant(i.operands[0]);
+  const bool workgroup = execution == static_cast<std::uint64_t>(spv::Scope::Workgroup);
+  if (!workgroup && execution != static_cast<std::uint64_t>(spv::Scope::Subgroup))
+    refuse(fmt::format("a barrier of scope {}", execution));
+  if (fences) b_.CreateFence(AtomicOrdering::Release, where);
+  call(workgroup ? llvm::Intrinsic::amdgcn_s_barrier : llvm::Intrinsic::amdgcn_wave_barrier, {}, {});
+  if (fences) b_.CreateFence(AtomicOrdering::Acquire, where);
+}
+
 bool translator::emit_atomic(const instruction_words& i) {
   auto opcode = static_cast<Op>(i.opcode);
   auto can_be_atomic = [&](llvm::Type* t) {
@@ -93,42 +120,15 @@ bool translator::emit_atomic(const instruction_words& i) {
     }
     case Op::OpAtomicCompareExchange:
     case Op::OpAtomicCompareExchangeWeak: {
-      // Operands: pointer, scope, equal, unequal, value, comparator.
-      llvm::Value *at = check_pointer(i.operands[0], i), *desired = value(i.operands[4]),
-                  *expected = value(i.operands[5]);
-      require(llvm_type(i.type)->isIntegerTy() && desired->getType() == llvm_type(i.type) &&
-                  expected->getType() == llvm_type(i.type),
-              i);
       can_be_atomic(llvm_type(i.type));
-      AtomicOrdering failure = ordering(i.operands[3]);
-      if (failure == AtomicOrdering::Release) failure = AtomicOrdering::Monotonic;
-      if (failure == AtomicOrdering::AcquireRelease) failure = AtomicOrdering::Acquire;
-      llvm::Value* pair = b_.CreateAtomicCmpXchg(at, expected, desired, std::nullopt, ordering(i.operands[2]), failure,
-                                                 scope(i.operands[1]));
-      define(i, b_.CreateExtractValue(pair, 0));
+      define(i, compare_exchange(i));
       return true;
     }
     case Op::OpMemoryBarrier:
-    case Op::OpControlBarrier: {
-      bool control = opcode == Op::OpControlBarrier;
-      AtomicOrdering order = ordering(i.operands[control ? 2 : 1]);
-      llvm::SyncScope::ID where = scope(i.operands[control ? 1 : 0]);
-      bool fences = order != AtomicOrdering::Monotonic;
-      if (!control) {
-        if (fences) b_.CreateFence(order, where);
-        return true;
-      }
-      std::uint64_t execution = integer_constant(i.operands[0]);
-      if (execution != static_cast<std::uint64_t>(spv::Scope::Workgroup) &&
-          execution != static_cast<std::uint64_t>(spv::Scope::Subgroup))
-        refuse(fmt::format("a barrier of scope {}", execution));
-      if (fences) b_.CreateFence(AtomicOrdering::Release, where);
-      call(execution == static_cast<std::uint64_t>(spv::Scope::Workgroup) ? llvm::Intrinsic::amdgcn_s_barrier
-                                                                          : llvm::Intrinsic::amdgcn_wave_barrier,
-           {}, {});
-      if (fences) b_.CreateFence(AtomicOrdering::Acquire, where);
+      if (AtomicOrdering order = ordering(i.operands[1]); order != AtomicOrdering::Monotonic)
+        b_.CreateFence(order, scope(i.operands[0]));
       return true;
-    }
+    case Op::OpControlBarrier: emit_barrier(i); return true;
     default: return false;
   }
 }

@@ -20,22 +20,12 @@ bool translator::emit_conversion(const instruction_words& i) {
   if (const decoration* d = find(i.result, Decoration::FPRoundingMode);
       d && !to_integer && d->words.at(0) != static_cast<std::uint32_t>(spv::FPRoundingMode::RTE))
     refuse("a conversion to floats that does not round to nearest even");
-  auto space_cast = [&](llvm::Value* pointer) {
-    return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to);
-  };
   switch (opcode) {
     case Op::OpConvertFToU:
-    case Op::OpConvertFToS: {
+    case Op::OpConvertFToS:
       require(fp_from && int_to, i);
-      bool sign = opcode == Op::OpConvertFToS;
-      llvm::Value* whole = rounded(x, i);
-      if (find(i.result, Decoration::SaturatedConversion))
-        define(i, b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, from},
-                                     {whole}));
-      else  // A value that does not fit gives any integer, but not poison, which would undo later bounds checks.
-        define(i, b_.CreateFreeze(sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to)));
+      define(i, float_to_integer(x, to, i));
       return true;
-    }
     case Op::OpConvertSToF:
       require(int_from && fp_to, i);
       define(i, b_.CreateSIToFP(x, to));
@@ -65,41 +55,60 @@ bool translator::emit_conversion(const instruction_words& i) {
       return true;
     case Op::OpConvertUToPtr:
       require(int_from && ptr_to, i);
-      // A pointer was converted to an integer and back only to change its address space.
-      if (auto* origin = llvm::dyn_cast<llvm::PtrToIntInst>(x); origin && from->getIntegerBitWidth() == 64) {
-        unsigned had = origin->getPointerAddressSpace(), wanted = to->getPointerAddressSpace();
-        const address_spaces& s = options_.spaces;
-        if (had == wanted || (wanted == s.generic && (had == s.global || had == s.constant))) {
-          define(i, space_cast(origin->getPointerOperand()));
-          return true;
-        }
-      }
-      define(i, b_.CreateIntToPtr(x, to));
+      define(i, integer_to_pointer(x, to));
       return true;
     case Op::OpPtrCastToGeneric:
     case Op::OpGenericCastToPtr:
       require(ptr_from && ptr_to, i);
-      define(i, space_cast(x));
+      define(i, in_space_of(x, to));
       return true;
-    case Op::OpBitcast:
-      if (ptr_from && ptr_to) {
-        require(from == to, i, "a conversion between storage classes");
-        define(i, x);
-      } else if (ptr_from) {
-        require(to->isIntegerTy(), i);
-        define(i, b_.CreatePtrToInt(x, to));
-      } else if (ptr_to) {
-        require(from->isIntegerTy(), i);
-        define(i, b_.CreateIntToPtr(x, to));
-      } else {
-        require((int_from || fp_from) && (int_to || fp_to) &&
-                    from->getPrimitiveSizeInBits() == to->getPrimitiveSizeInBits(),
-                i);
-        define(i, b_.CreateBitCast(x, to));
-      }
-      return true;
+    case Op::OpBitcast: define(i, bit_cast(x, to, i)); return true;
     default: return false;
   }
+}
+
+llvm::Value* translator::float_to_integer(llvm::Value* x, llvm::Type* to, const instruction_words& i) {
+  const bool sign = static_cast<Op>(i.opcode) == Op::OpConvertFToS;
+  llvm::Value* whole = rounded(x, i);
+  if (find(i.result, Decoration::SaturatedConversion))
+    return b_.CreateIntrinsic(sign ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, x->getType()},
+                              {whole});
+  // A value that does not fit gives any integer, but not poison, which would undo later bounds checks.
+  return b_.CreateFreeze(sign ? b_.CreateFPToSI(whole, to) : b_.CreateFPToUI(whole, to));
+}
+
+llvm::Value* translator::in_space_of(llvm::Value* pointer, llvm::Type* to) {
+  return pointer->getType() == to ? pointer : b_.CreateAddrSpaceCast(pointer, to);
+}
+
+// If a pointer was converted to an integer and back only to change its address space, the result is the pointer itself.
+llvm::Value* translator::integer_to_pointer(llvm::Value* x, llvm::Type* to) {
+  if (auto* origin = llvm::dyn_cast<llvm::PtrToIntInst>(x); origin && x->getType()->getIntegerBitWidth() == 64) {
+    unsigned had = origin->getPointerAddressSpace(), wanted = to->getPointerAddressSpace();
+    const address_spaces& s = options_.spaces;
+    if (had == wanted || (wanted == s.generic && (had == s.global || had == s.constant)))
+      return in_space_of(origin->getPointerOperand(), to);
+  }
+  return b_.CreateIntToPtr(x, to);
+}
+
+llvm::Value* translator::bit_cast(llvm::Value* x, llvm::Type* to, const instruction_words& i) {
+  llvm::Type* from = x->getType();
+  if (from->isPointerTy() && to->isPointerTy()) {
+    require(from == to, i, "a conversion between storage classes");
+    return x;
+  }
+  if (from->isPointerTy()) {
+    require(to->isIntegerTy(), i);
+    return b_.CreatePtrToInt(x, to);
+  }
+  if (to->isPointerTy()) {
+    require(from->isIntegerTy(), i);
+    return b_.CreateIntToPtr(x, to);
+  }
+  auto has_bits = [](llvm::Type* t) { return t->isIntOrIntVectorTy() || t->isFPOrFPVectorTy(); };
+  require(has_bits(from) && has_bits(to) && from->getPrimitiveSizeInBits() == to->getPrimitiveSizeInBits(), i);
+  return b_.CreateBitCast(x, to);
 }
 
 // Applies the rounding mode of a conversion to integers. Rounding toward zero needs no extra step.

@@ -74,10 +74,31 @@ class translator {
   llvm::Value* integer_operand(std::uint32_t id, const instruction_words& i) const;
   std::uint32_t type_of(std::uint32_t id) const;
 
-  bool emit_arithmetic(const instruction_words& i);  // arithmetic.cpp
-  bool emit_conversion(const instruction_words& i);  // conversions.cpp
+  // arithmetic.cpp
+  bool emit_arithmetic(const instruction_words& i);
+  void set_fast_math_flags(const instruction_words& i);
+  llvm::Value* float_operand(std::size_t k, const instruction_words& i) const;
+  llvm::Value* binary_operation(llvm::Instruction::BinaryOps operation, const instruction_words& i);
+  llvm::Value* comparison(llvm::CmpInst::Predicate predicate, const instruction_words& i);
+  llvm::Value* floored_remainder(const instruction_words& i);
+  llvm::Value* dot_product(const instruction_words& i);
+  llvm::Value* sum_with_carry(const instruction_words& i);
+  llvm::Value* sign_bit(const instruction_words& i);
+
+  // conversions.cpp
+  bool emit_conversion(const instruction_words& i);
+  llvm::Value* float_to_integer(llvm::Value* x, llvm::Type* to, const instruction_words& i);
+  llvm::Value* integer_to_pointer(llvm::Value* x, llvm::Type* to);
+  llvm::Value* bit_cast(llvm::Value* x, llvm::Type* to, const instruction_words& i);
+  llvm::Value* in_space_of(llvm::Value* pointer, llvm::Type* to);
   llvm::Value* rounded(llvm::Value* x, const instruction_words& i);
-  bool emit_composite(const instruction_words& i);  // composites.cpp
+
+  // composites.cpp
+  bool emit_composite(const instruction_words& i);
+  llvm::Type* type_inside(llvm::Type* t, words path, const instruction_words& i) const;
+  llvm::Value* construct_vector(llvm::FixedVectorType* vector, const instruction_words& i);
+  llvm::Value* construct_aggregate(llvm::Type* t, const instruction_words& i);
+  llvm::Value* shuffle(const instruction_words& i);
 
   // memory.cpp
   bool emit_memory(const instruction_words& i);
@@ -86,6 +107,8 @@ class translator {
 
   // atomics.cpp
   bool emit_atomic(const instruction_words& i);
+  llvm::Value* compare_exchange(const instruction_words& i);
+  void emit_barrier(const instruction_words& i);
   llvm::SyncScope::ID scope(std::uint32_t id) const;
   llvm::AtomicOrdering ordering(std::uint32_t id) const;
 
