@@ -4,6 +4,7 @@
 
 #include "ir/ops/all.hpp"
 #include "ir/resized_axes.hpp"
+#include "mlir_bridge/codegen/regrouped_axes.hpp"
 
 namespace kiln::codegen {
 
@@ -63,18 +64,7 @@ void access_analysis::load(const buffer& b, const forms& where) {
 access_analysis::forms access_analysis::reshaped(const forms& where, const std::vector<dim>& from,
                                                  const std::vector<dim>& to) {
   forms result(to.size(), nothing());
-  std::size_t i = 0, j = 0;
-  while (i < from.size() || j < to.size()) {
-    std::size_t i_begin = i, j_begin = j;
-    dim a = 1, b = 1;
-    if (i < from.size()) a = from[i++];
-    if (j < to.size()) b = to[j++];
-    while (a != b) {
-      if (is_smaller_part(a, b) && i < from.size()) a = a * from[i++];
-      else if (j < to.size()) b = b * to[j++];
-      else if (i < from.size()) a = a * from[i++];
-      else break;
-    }
+  for (const auto& [i_begin, i, j_begin, j] : regroup_axes(from, to)) {
     form linear = nothing();
     dim stride = 1;
     for (std::size_t k = i; k-- > i_begin; stride = stride * from[k])

@@ -7,6 +7,7 @@
 #include "mlir_bridge/codegen/alike_operands.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
+#include "mlir_bridge/codegen/regrouped_axes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 
 namespace kiln::codegen {
@@ -141,19 +142,7 @@ Value evaluator_rules::rule(const reshape&) {
   // Maps an index of `from` to an index of `to`.
   const auto &to = operand_dims(), &from = result_dims();
   position source(to.size());
-  std::size_t i = 0, j = 0;
-  while (i < from.size() || j < to.size()) {
-    // Find the smallest groups of axes with equal products.
-    std::size_t i_begin = i, j_begin = j;
-    dim a = 1, b = 1;
-    if (i < from.size()) a = from[i++];
-    if (j < to.size()) b = to[j++];
-    while (a != b) {
-      if (is_smaller_part(a, b) && i < from.size()) a = a * from[i++];
-      else if (j < to.size()) b = b * to[j++];
-      else if (i < from.size()) a = a * from[i++];
-      else break;
-    }
+  for (const auto& [i_begin, i, j_begin, j] : regroup_axes(from, to)) {
     if (i - i_begin == 1 && j - j_begin == 1) {
       source[j_begin] = where[i_begin];
       continue;

@@ -41,6 +41,24 @@ gate_panels panels_of(const kernel_emitter& e, element_type type, std::int64_t f
   return {from, to, lanes, abreast, first};
 }
 
+// Writes the weights [gates, hidden] of the panels into `packed`.
+void pack(kernel_emitter& e, const buffer& weights, const buffer& packed, const gate_panels& panels,
+          std::int64_t hidden, bool constant) {
+  auto& code = e.code;
+  const element_type type = packed.type;
+  e.parallel(
+      "pack_weights", {panels.count(), hidden}, panels.width() * 2,
+      [&](std::span<const Value> at) {
+        Value from = e.pointer(weights), to = e.pointer(packed), gate = panels.first_gate(code, at[0]);
+        Value place = code.add(code.mul(code.add(code.mul(at[0], hidden), at[1]), panels.width()), panels.first);
+        for (std::int64_t i = 0; i < panels.width(); i += panels.lanes)
+          code.store(to, code.add(place, i), type,
+                     code.load_strided(from, code.add(code.mul(code.add(gate, i), hidden), at[1]), hidden, type,
+                                       panels.lanes));
+      },
+      constant);
+}
+
 struct recurrent_stage {
   kernel_emitter& e;
   code_builder& code;
@@ -172,6 +190,21 @@ struct recurrent_stage {
     });
   }
 
+  // All time steps of a few entries, which are neighbours.
+  void run(const values& entries) {
+    const bool lstm = op.cell == recurrent_cell::lstm;
+    for_each(entries, [&](Value b) {
+      copy(b, initial_hidden, hidden_state);
+      if (lstm) copy(b, initial_cell, cell_state);
+    });
+    code.loop(code.constant(0), e.size(steps), 1,
+              [&](Value i) { step(entries, op.reverse ? code.sub(e.size(steps - 1), i) : i); });
+    for_each(entries, [&](Value b) {
+      if (results[1]) copy(b, hidden_state, *results[1]);
+      if (lstm && results[2]) copy(b, cell_state, *results[2]);
+    });
+  }
+
   void copy(Value b, const buffer& from, const buffer& to) {
     along_hidden([&](Value i, std::int64_t n) {
       Value at = state_offset(b, i);
@@ -205,18 +238,7 @@ void emit_recurrent(kernel_emitter& e) {
   };
   if (apart) products.push_back(panels_of(e, state_type, 2 * hidden, gates, end_of(products[0])));
   buffer packed = e.add_scratch(type, {end_of(products.back())}, constant);
-  for (const gate_panels& panels : products)
-    e.parallel(
-        "pack_weights", {panels.count(), hidden}, panels.width() * 2,
-        [&](std::span<const Value> at) {
-          Value from = e.pointer(weights), to = e.pointer(packed), gate = panels.first_gate(code, at[0]);
-          Value place = code.add(code.mul(code.add(code.mul(at[0], hidden), at[1]), panels.width()), panels.first);
-          for (std::int64_t i = 0; i < panels.width(); i += panels.lanes)
-            code.store(to, code.add(place, i), type,
-                       code.load_strided(from, code.add(code.mul(code.add(gate, i), hidden), at[1]), hidden, type,
-                                         panels.lanes));
-        },
-        constant);
+  for (const gate_panels& panels : products) pack(e, weights, packed, panels, hidden, constant);
 
   recurrent_stage s{e,
                     code,
@@ -247,32 +269,20 @@ void emit_recurrent(kernel_emitter& e) {
     for (std::size_t i = 0; i < e.outputs().size(); ++i)
       if (e.outputs()[i] == e.anchor_result(r)) s.results[r] = e.output(i);
 
-  const auto run = [&](const values& entries) {
-    s.for_each(entries, [&](Value b) {
-      s.copy(b, s.initial_hidden, s.hidden_state);
-      if (lstm) s.copy(b, s.initial_cell, s.cell_state);
-    });
-    code.loop(code.constant(0), e.size(steps), 1,
-              [&](Value i) { s.step(entries, op.reverse ? code.sub(e.size(steps - 1), i) : i); });
-    s.for_each(entries, [&](Value b) {
-      if (s.results[1]) s.copy(b, s.hidden_state, *s.results[1]);
-      if (lstm && s.results[2]) s.copy(b, s.cell_state, *s.results[2]);
-    });
-  };
   e.parallel_open("recurrent", {(batch + together - 1) / together}, usual_size(steps) * gates * hidden * together,
                   [&](std::span<const Value> at) {
                     Value first = code.mul(at[0], together);
                     values entries;
                     for (std::int64_t b = 0; b < together; ++b) entries.push_back(code.add(first, b));
-                    if (together == 1) return run(entries);
+                    if (together == 1) return s.run(entries);
                     code.branch(
                         code.less(entries.back(), e.size(batch)),
                         [&] {
-                          run(entries);
+                          s.run(entries);
                           return values{};
                         },
                         [&] {
-                          code.loop(first, e.size(batch), 1, [&](Value b) { run({b}); });
+                          code.loop(first, e.size(batch), 1, [&](Value b) { s.run({b}); });
                           return values{};
                         });
                   });
