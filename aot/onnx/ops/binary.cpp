@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -55,8 +56,7 @@ std::vector<value> pow(node& n) {
 std::vector<value> mod(node& n) { return {n.b.binary(n.integer("fmod", 0) ? fn::fmod : fn::mod, n.in(0), n.in(1))}; }
 
 std::vector<value> bit_shift(node& n) {
-  std::string direction = n.text("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") invalid("direction '" + direction + "' is unknown");
+  std::string direction = one_of(n, "direction", "", {"LEFT", "RIGHT"});
   return {n.b.binary(direction == "LEFT" ? fn::shift_left : fn::shift_right, n.in(0), n.in(1))};
 }
 

@@ -4,6 +4,7 @@
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/packed_weights.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
@@ -51,7 +52,8 @@ std::vector<value> gather_block_quantized(node& n) {
   std::int64_t block = n.integer("block_size", 128), length = dims.at(static_cast<std::size_t>(axis)).value(),
                rows = dims.at(static_cast<std::size_t>(along)).value();
   if (block < 1 || table.scales.type().rank() != dims.size())
-    invalid("blocks of " + std::to_string(block) + " with scales " + n.type(2).str());
+    invalid("scales " + n.type(2).str() + " do not fit a table of rank " + std::to_string(dims.size()) +
+            " in blocks of " + std::to_string(block));
   value index = b.to_type(n.in(1), element_type::i64);
   index = b.where(b.binary(fn::less, index, 0.0), b.binary(fn::add, index, static_cast<double>(rows)), index);
   value inside = b.binary(fn::logical_and, b.binary(fn::greater_equal, index, 0.0),
@@ -94,8 +96,7 @@ std::vector<value> crop_and_resize(node& n) {
   auto size = n.numbers(3, "crop_size");
   if (dims.size() != 4 || n.rank(1) != 2 || size.size() != 2 || size[0] < 1 || size[1] < 1)
     invalid("images " + n.type(0).str() + ", boxes " + n.type(1).str() + " and crop_size do not fit");
-  std::string mode = n.text("mode", "bilinear");
-  if (mode != "bilinear" && mode != "nearest") invalid("mode '" + mode + "' is unknown");
+  std::string mode = one_of(n, "mode", "bilinear", {"bilinear", "nearest"});
   std::int64_t height = static_dim(dims.at(2), "crops of an image"),
                width = static_dim(dims.at(3), "crops of an image");
   const dim boxes = n.dims(1)[0];

@@ -17,7 +17,7 @@ convolution convolution_of(node& n, std::size_t image, std::size_t weights, bool
   if (dims.size() < 3 || dims.size() > 5)
     refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
   if (n.rank(weights) != dims.size())
-    invalid("weights of rank " + std::to_string(n.rank(weights)) + " for an image of rank " +
+    invalid("weights of rank " + std::to_string(n.rank(weights)) + " do not fit an image of rank " +
             std::to_string(dims.size()));
   window w = window_of(n, n.dims(image), weight_window(n, weights), padded);
   return {w.strides, w.dilations, w.pads_begin, w.pads_end, n.integer("group", 1), tensor_layout::channels_first};
@@ -41,7 +41,8 @@ std::vector<value> conv_transpose(node& n) {
   if (dims.size() < 3 || dims.size() > 5)
     refuse("its image has rank " + std::to_string(dims.size()) + "; 1 to 3 spatial axes are supported");
   if (n.rank(1) != dims.size())
-    invalid("weights of rank " + std::to_string(n.rank(1)) + " for an image of rank " + std::to_string(dims.size()));
+    invalid("weights of rank " + std::to_string(n.rank(1)) + " do not fit an image of rank " +
+            std::to_string(dims.size()));
   auto window = weight_window(n, 1);
   std::size_t axes = window.size();
   transposed_convolution op;
@@ -54,7 +55,8 @@ std::vector<value> conv_transpose(node& n) {
   auto wanted = n.integers("output_shape");
   if (wanted && wanted->size() == dims.size())
     wanted->erase(wanted->begin(), wanted->begin() + 2);  // some exporters include batch and channels
-  if (wanted && wanted->size() != axes) invalid("output_shape needs " + std::to_string(axes) + " entries");
+  if (wanted && wanted->size() != axes)
+    invalid("output_shape needs " + std::to_string(axes) + " entries, has " + std::to_string(wanted->size()));
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   for (std::size_t a = 0; (wanted || same) && a < axes; ++a) {
     std::int64_t in = static_dim(dims.at(a + 2), "auto_pad and output_shape");

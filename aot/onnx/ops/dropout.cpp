@@ -33,7 +33,7 @@ std::vector<value> dropout(node& n) {
   double ratio = !training ? 0 : n.opset < 7 ? n.real("ratio", 0.5) : n.has(1) ? n.number(1, "ratio") : 0.5;
   if (ratio == 0)
     return {n.in(0), b.broadcast_to(b.scalar(n.opset < 10 ? n.type(0).type : element_type::boolean, 1), n.dims(0))};
-  if (!(ratio > 0 && ratio < 1)) invalid("the ratio is " + std::to_string(ratio));
+  if (!(ratio > 0 && ratio < 1)) invalid("the ratio is " + std::to_string(ratio) + ", not in [0, 1)");
   if (!n.has_attribute("seed"))
     refuse(
         "training_mode is on without a seed: each run would need other random numbers; export the model for "

@@ -20,7 +20,7 @@ value modified(node& n, std::string_view name, value x) {
   inside.run(graph);
   value result = inside.outputs(graph)[0];
   if (result.type() != x.type())
-    invalid(std::string(name) + " gives " + result.type().str() + " for " + x.type().str());
+    invalid(std::string(name) + " gives " + result.type().str() + ", not the type of its input, " + x.type().str());
   return result;
 }
 

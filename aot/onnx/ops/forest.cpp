@@ -170,7 +170,7 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x) {
   f.type = type_for(x, splits);
   for (std::size_t i = 0; i < count; ++i) {
     auto mode = modes->at_int(static_cast<std::int64_t>(i));
-    if (mode < 0 || mode > 6) invalid("nodes_modes has " + std::to_string(mode));
+    if (mode < 0 || mode > 6) invalid("nodes_modes has the entry " + std::to_string(mode) + ", not 0 to 6");
     f.kinds.push_back(static_cast<branch>(mode));
     f.thresholds.push_back(splits->at(static_cast<std::int64_t>(i)));
   }
@@ -183,7 +183,8 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x) {
     auto to = list(n, ids, count), is_leaf = list(n, leaf_flags, count);
     for (std::size_t i = 0; i < count; ++i) {
       auto limit = static_cast<std::int64_t>(is_leaf[i] ? leaves : count);
-      if (to[i] < 0 || to[i] >= limit) invalid("attribute '" + ids + "' names node " + std::to_string(to[i]));
+      if (to[i] < 0 || to[i] >= limit)
+        invalid("attribute '" + ids + "' names node " + std::to_string(to[i]) + ", which does not exist");
       if (is_leaf[i]) to[i] += result.leaves_from;
     }
     return to;
@@ -192,7 +193,8 @@ forest_with_leaves forest_of_tensors(node& n, const shape& x) {
   f.no = children("nodes_falsenodeids", "nodes_falseleafs");
   f.roots = n.integers("tree_roots").value_or(std::vector<std::int64_t>{});
   for (std::int64_t root : f.roots)
-    if (root < 0 || root >= result.leaves_from) invalid("tree_roots names node " + std::to_string(root));
+    if (root < 0 || root >= result.leaves_from)
+      invalid("tree_roots names node " + std::to_string(root) + ", which does not exist");
   if (f.roots.empty()) invalid("there are no trees");
   check_features(f, x);
   for (std::size_t i = 0; i < leaves; ++i) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
@@ -70,11 +71,11 @@ std::vector<value> grid_sample(node& n) {
   const std::size_t axes_count = x.type().rank() - 2;
   if (x.type().rank() < 4 || x.type().rank() > 5 || grid.type().rank() != x.type().rank())
     refuse("only images of 2 or 3 spatial axes are supported, not " + x.type().str());
-  std::string mode = n.text("mode", n.opset < 20 ? "bilinear" : "linear"), pads = n.text("padding_mode", "zeros");
+  std::string mode = n.text("mode", n.opset < 20 ? "bilinear" : "linear");
   if (mode.starts_with("bi")) mode = mode.substr(2);
-  if (mode != "nearest" && mode != "linear" && mode != "cubic") invalid("mode '" + mode + "' is unknown");
+  require_one_of("mode", mode, std::array<std::string_view, 3>{"nearest", "linear", "cubic"});
   if (mode == "cubic" && axes_count != 2) refuse("mode cubic is defined for images of 2 spatial axes only");
-  if (pads != "zeros" && pads != "border" && pads != "reflection") invalid("padding_mode '" + pads + "' is unknown");
+  std::string pads = one_of(n, "padding_mode", "zeros", {"zeros", "border", "reflection"});
   padding pad_with = pads == "zeros" ? padding::zeros : pads == "border" ? padding::border : padding::reflection;
   bool corners = n.integer("align_corners", 0) != 0;
   const auto dims = x.type().dims;

@@ -27,8 +27,11 @@ std::vector<value> col2im(node& n) {
   const known_elements image = n.known(1, "image_shape");
   const auto block = n.numbers(2, "block_shape");
   const std::size_t rank = image.size();
-  if (rank < 1 || rank > 3) refuse("an image of " + std::to_string(rank) + " axes; 1 to 3 are supported");
-  if (block.size() != rank || n.rank(0) != 3) invalid("columns " + n.type(0).str() + " of blocks of another rank");
+  if (rank < 1 || rank > 3)
+    refuse("an image of " + std::to_string(rank) + " spatial axes is not supported, only 1 to 3");
+  if (block.size() != rank || n.rank(0) != 3)
+    invalid("columns " + n.type(0).str() + " do not fit blocks of " + std::to_string(block.size()) +
+            " axes of an image of " + std::to_string(rank));
   transposed_convolution op;
   op.strides = list_of(n, "strides", rank, 1, 1);
   op.dilations = list_of(n, "dilations", rank, 1, 1);
@@ -49,10 +52,12 @@ std::vector<value> col2im(node& n) {
   }
   if (rank == 1) b.need_equal(counts[2], n.dims(0)[2], "the blocks of the image do not fit " + n.type(0).str());
   if (!n.dims(0)[1].is_static() || elements > 1 << 12)
-    refuse("blocks of " + std::to_string(elements) + " elements in " + n.type(0).str());
+    refuse("blocks of " + std::to_string(elements) + " elements in " + n.type(0).str() +
+           " are not supported, only of up to 4096 in a known number of columns");
   const std::int64_t columns = n.dims(0)[1].value(), channels = columns / elements;
   if (channels * elements != columns)
-    invalid("columns " + n.type(0).str() + " are no blocks of " + std::to_string(elements));
+    invalid("the columns of " + n.type(0).str() + " do not divide into blocks of " + std::to_string(elements) +
+            " elements");
   op.groups = channels;
   const element_type type = n.type(0).type, wide = is_float(type) ? compute_type(type) : element_type::f32;
   if (!is_float(type)) refuse("element type " + std::string(name(type)) + " is not supported, only floating types");

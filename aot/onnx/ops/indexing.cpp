@@ -4,6 +4,7 @@
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "ir/ops/segment_sum.hpp"
 
 namespace kiln::onnx_import {
@@ -45,10 +46,7 @@ std::vector<value> gathered_nd(node& n) {
 }
 
 scatter_reduction reduction_of(node& n) {
-  scatter_reduction result = scatter_reduction::none;
-  std::string text = n.text("reduction", "none");
-  if (!parse_enum(text, result)) invalid("reduction '" + text + "' is unknown");
-  return result;
+  return enumerator_of<scatter_reduction>("reduction", n.text("reduction", "none"));
 }
 
 // Returns the data with one more element along the axis. Updates that are padding are written to this element.
@@ -92,7 +90,7 @@ std::vector<value> scattered_nd(node& n) {
   const auto dims = n.dims(0);
   const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
   if (!width.is_static() || width.value() < 1 || static_cast<std::size_t>(width.value()) > dims.size())
-    refuse("indices " + indices.type().str() + " into " + data.type().str());
+    refuse("the last axis of indices " + indices.type().str() + " must be a number of axes of " + data.type().str());
   updates = as_many(n, updates, indices.type());
   // Redirect updates that are padding to the spare element of the first axis.
   std::vector<value> parts{b.dims_tensor({capacity_of(n.owner.state(), dims.at(0))})};
@@ -207,8 +205,7 @@ std::vector<value> tensor_scatter(node& n) {
   const auto dims = cache.type().dims;
   auto axis = n.axis("axis", -2, dims.size());
   auto at = static_cast<std::size_t>(axis);
-  std::string mode = n.text("mode", "linear");
-  if (mode != "linear" && mode != "circular") invalid("mode '" + mode + "' is unknown");
+  std::string mode = one_of(n, "mode", "linear", {"linear", "circular"});
   if (axis == 0) invalid("axis 0 is the batch");
   if (update.type().rank() != dims.size())
     invalid("the update " + update.type().str() + " does not fit the cache " + cache.type().str());

@@ -5,6 +5,7 @@
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/attention_parts.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -42,9 +43,7 @@ std::vector<value> causal_convolution(node& n) {
   const std::int64_t dilation = n.integer("dilation", 1);
   if (dilation < 1) invalid("dilation " + std::to_string(dilation) + " is below 1");
   const std::int64_t before = (window.value() - 1) * dilation;
-  std::string activation = n.text("activation", "none");
-  if (activation != "none" && activation != "silu" && activation != "swish")
-    invalid("activation '" + activation + "' is unknown");
+  std::string activation = one_of(n, "activation", "none", {"none", "silu", "swish"});
   bool past = n.has(3) && before > 0;
   // Without a past state, the convolution itself pads with zeros.
   value whole = past ? b.add(concat{2}, {channels_first(n.in(3)), x}) : x;
@@ -128,9 +127,7 @@ step_result all_steps(node& n, const step_inputs& x, value state) {
 
 // Checks that the inputs match the rule: `gated` needs decay, `delta` needs beta, `gated_delta` needs both.
 void check_rule(node& n) {
-  std::string rule = n.text("update_rule", "gated_delta");
-  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta")
-    invalid("update_rule '" + rule + "' is unknown");
+  std::string rule = one_of(n, "update_rule", "gated_delta", {"linear", "gated", "delta", "gated_delta"});
   if (n.has(4) != rule.starts_with("gated")) invalid("update_rule '" + rule + "' and the input decay do not agree");
   if (n.has(5) != rule.ends_with("delta")) invalid("update_rule '" + rule + "' and the input beta do not agree");
 }

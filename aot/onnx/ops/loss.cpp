@@ -1,5 +1,6 @@
 // Loss operators that exported classifiers contain.
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -11,9 +12,7 @@ using fn = scalar_function;
 value negative_log_likelihood(node& n, value input, value target, value weight) {
   builder& b = n.b;
   element_type type = input.type().type;
-  std::string reduction = n.text("reduction", "mean");
-  if (reduction != "none" && reduction != "sum" && reduction != "mean")
-    invalid("reduction '" + reduction + "' is unknown");
+  std::string reduction = one_of(n, "reduction", "mean", {"none", "sum", "mean"});
   if (input.type().rank() < 2 || target.type().rank() + 1 != input.type().rank())
     invalid("target " + target.type().str() + " does not fit " + input.type().str());
   target = b.to_type(target, element_type::i64);

@@ -8,6 +8,7 @@
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 
@@ -165,11 +166,10 @@ std::vector<value> linear_classifier(node& n) {
 std::vector<value> normalizer(node& n) {
   builder& b = n.b;
   value x = feature_rows(n), size;
-  std::string kind = n.text("norm", "MAX");
+  std::string kind = one_of(n, "norm", "MAX", {"MAX", "L1", "L2"});
   if (kind == "MAX") size = b.reduced(reduction_kind::max, x, {1}, true);
   else if (kind == "L1") size = b.reduced(reduction_kind::sum, b.unary(fn::abs, x), {1}, true);
-  else if (kind == "L2") size = b.unary(fn::sqrt, b.reduced(reduction_kind::sum, b.binary(fn::mul, x, x), {1}, true));
-  else invalid("norm '" + kind + "' is unknown");
+  else size = b.unary(fn::sqrt, b.reduced(reduction_kind::sum, b.binary(fn::mul, x, x), {1}, true));
   return {b.with_dims(
       b.binary(fn::div, x, b.where(b.binary(fn::equal, size, 0.0), b.scalar(element_type::f32, 1), size)), n.dims(0))};
 }

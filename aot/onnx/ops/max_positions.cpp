@@ -55,7 +55,8 @@ value windows(builder& b, value x, const pooling& op, const numbers& image, cons
 std::vector<value> max_unpool(node& n) {
   builder& b = n.b;
   const auto dims = n.dims(0);
-  if (dims.size() < 3 || !(n.dims(1) == dims)) invalid("X " + n.type(0).str() + " and I " + n.type(1).str());
+  if (dims.size() < 3 || !(n.dims(1) == dims))
+    invalid("the indices " + n.type(1).str() + " do not fit X " + n.type(0).str());
   const std::size_t axes = dims.size() - 2;
   const numbers size = spatial_list(n, "kernel_shape", axes, 1, 1), strides = spatial_list(n, "strides", axes, 1, 1);
   const auto [before, after] = explicit_pads(n, axes);
@@ -103,7 +104,8 @@ std::vector<value> max_roi_pool(node& n) {
   const auto pooled = n.integers("pooled_shape").value_or(numbers{});
   if (dims.size() != 4 || n.rank(1) != 2 || !(n.dims(1)[1] == dim(5)) || pooled.size() != 2 || pooled[0] < 1 ||
       pooled[1] < 1)
-    invalid("X is " + n.type(0).str() + ", the regions are " + n.type(1).str());
+    invalid("needs images of rank 4, regions [regions, 5] and a pooled_shape of two sizes, not " + n.type(0).str() +
+            " and " + n.type(1).str());
   const std::int64_t height = static_dim(dims.at(2), "pooling of regions"),
                      width = static_dim(dims.at(3), "pooling of regions");
   const dim regions = n.dims(1)[0];

@@ -5,6 +5,7 @@
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/slices.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -81,9 +82,8 @@ std::vector<value> padded(node& n) {
     for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
   if (pads.size() != 2 * axes.size())
     invalid("pads has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " axes");
-  std::string mode = n.text("mode", "constant");
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
-  if (!parse_enum(mode, op.mode)) invalid("mode '" + mode + "' is unknown");
+  op.mode = enumerator_of<pad_mode>("mode", n.text("mode", "constant"));
   if (op.mode == pad_mode::constant_)
     op.fill = n.opset < 11 ? n.real("value", 0) : n.has(2) ? n.number(2, "constant_value") : 0;
   bool grows = false;

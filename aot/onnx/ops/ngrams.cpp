@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
@@ -68,8 +69,7 @@ std::vector<value> tf_idf(node& n) {
   const vocabulary v = vocabulary_of(n);
   const std::int64_t shortest = n.integer("min_gram_length", 1), longest = n.integer("max_gram_length", 1),
                      skipped = n.integer("max_skip_count", 0);
-  const std::string mode = n.text("mode", "");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") invalid("mode '" + mode + "' is unknown");
+  const std::string mode = one_of(n, "mode", "", {"TF", "IDF", "TFIDF"});
   if (n.rank(0) > 2) invalid("X is " + n.type(0).str() + ", not a row or rows of tokens");
   const bool one_row = n.rank(0) < 2;
   value x = b.to_type(one_row ? b.with_dims(n.in(0), {1, n.type(0).elements()}) : n.in(0), element_type::i64);

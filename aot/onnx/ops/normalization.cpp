@@ -130,7 +130,8 @@ std::vector<value> local_response_normalization(node& n) {
   auto dims = x.type().dims;
   std::int64_t size = n.integer("size", 0);
   if (size < 1 || size > 1 << 20 || dims.size() < 2)
-    invalid("size " + std::to_string(size) + " with an input " + x.type().str());
+    invalid("needs a positive size and an input with a channel axis, not " + std::to_string(size) + " and " +
+            x.type().str());
   dim rest = 1;
   for (std::size_t i = 2; i < dims.size(); ++i) rest = rest * dims.at(i);
   pooling mean{pooling_kind::average,        {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, true, false,

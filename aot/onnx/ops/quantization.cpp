@@ -26,7 +26,8 @@ value spread(node& n, value parameter) {
   auto at = static_cast<std::size_t>(axis);
   auto apart = parameter.type().dims;
   if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims.at(at)))
-    invalid("blocks of " + std::to_string(block) + " in " + n.type(0).str() + " with scales " + parameter.type().str());
+    invalid("scales " + parameter.type().str() + " do not fit " + n.type(0).str() + " in blocks of " +
+            std::to_string(block));
   auto stretched = apart;
   apart.insert(apart.begin() + axis + 1, 1);
   stretched.insert(stretched.begin() + axis + 1, block);
@@ -44,7 +45,8 @@ std::vector<value> quantize(node& n) {
   // The quotient is f32 unless the attribute precision (opset 23) specifies another type.
   element_type wide = n.integer("precision", 0) ? element_type_of(n.integer("precision", 0), "attribute 'precision'")
                                                 : element_type::f32;
-  if (!is_float(wide) || storage_bits(wide) < 16) invalid("attribute 'precision' is " + std::string(name(wide)));
+  if (!is_float(wide) || storage_bits(wide) < 16)
+    invalid("attribute 'precision' is " + std::string(name(wide)) + ", not a floating type of at least 16 bits");
   value real = b.to_type(n.in(0), wide), scale = b.to_type(spread(n, n.in(1)), wide);
   value scaled = b.to_type(b.binary(fn::div, real, scale), wide == element_type::f64 ? wide : element_type::f32);
   if (small_float)
@@ -59,8 +61,8 @@ std::vector<value> dequantize(node& n) {
   element_type type = n.integer("output_dtype", 0)
                           ? element_type_of(n.integer("output_dtype", 0), "attribute 'output_dtype'")
                           : n.type(1).type;
-  if (!is_float(n.type(1).type)) invalid("the scale is " + n.type(1).str());
-  if (!is_float(type)) invalid("attribute 'output_dtype' is " + std::string(name(type)));
+  if (!is_float(n.type(1).type)) invalid("the scale is " + n.type(1).str() + ", not floating");
+  if (!is_float(type)) invalid("attribute 'output_dtype' is " + std::string(name(type)) + ", not a floating type");
   value real = b.to_type(n.in(0), element_type::f32);
   if (n.has(2)) real = b.binary(fn::sub, real, b.to_type(spread(n, n.in(2)), element_type::f32));
   return {b.to_type(b.binary(fn::mul, real, b.to_type(spread(n, n.in(1)), element_type::f32)), type)};

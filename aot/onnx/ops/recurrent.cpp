@@ -1,10 +1,13 @@
 // LSTM, GRU and RNN: one product for the inputs of all time steps, then one `recurrent` operation or a loop
 // (recurrent_steps.hpp) per direction.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/recurrent_steps.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -85,109 +88,143 @@ class sequence_lengths {
   dim batch_ = 0;
 };
 
-// inputs: X [T, B, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, h0 [D, B, H], c0 [D, B, H], P.
-// layout=1 puts the batch first.
-std::vector<value> layer(node& n, recurrent_cell cell, value weights, value recurrence) {
-  builder& b = n.b;
-  bool batch_first = n.integer("layout", 0) != 0;
-  value x = n.in(0);
-  if (x.type().rank() != 3 || weights.type().rank() != 3 || recurrence.type().rank() != 3)
-    invalid("X, W and R need rank 3");
-  if (batch_first) x = b.permuted(x, {1, 0, 2});
-  dim steps = x.type().dims.at(0), batch = x.type().dims.at(1), features = x.type().dims.at(2);
-  dim gates = weights.type().dims.at(1), hidden = recurrence.type().dims.at(2);
-  std::int64_t per_cell = cell == recurrent_cell::lstm ? 4 : cell == recurrent_cell::gru ? 3 : 1;
-  if (!(gates == hidden * dim(per_cell)))
-    invalid("W " + weights.type().str() + " does not fit R " + recurrence.type().str());
-  std::string direction = n.text("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    invalid("direction '" + direction + "' is unknown");
-  std::int64_t directions = direction == "bidirectional" ? 2 : 1;
-  if (!(weights.type().dims.at(0) == dim(directions)) || !(recurrence.type().dims.at(0) == dim(directions)))
-    invalid("W and R need " + std::to_string(directions) + " directions");
-  const value varying = varying_lengths(n, steps);
-  sequence_lengths lengths(b, varying, steps);
-  const bool plain = !n.has(7) && !n.has_attribute("clip") && !n.integer("input_forget", 0);
-  const bool is_lstm = cell == recurrent_cell::lstm;
-  element_type type = x.type().type;
-  bool reset_after = cell == recurrent_cell::gru && n.integer("linear_before_reset", 0) != 0;
-  value flat = b.with_dims(x, {steps * batch, features});
-  auto initial = [&](std::size_t i, std::int64_t d) {
-    if (!n.has(i)) return b.broadcast_to(b.scalar(type, 0), {batch, hidden});
-    return direction_of(b, batch_first ? b.permuted(n.in(i), {1, 0, 2}) : n.in(i), d);
+// One node. Inputs: X [T, B, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], sequence_lens, h0 [D, B, H],
+// c0 [D, B, H], P. layout=1 puts the batch first.
+class recurrent_layer {
+ public:
+  recurrent_layer(node& n, recurrent_cell cell, value weights, value recurrence);
+  // Y [T, D, B, H] and Y_h, Y_c [D, B, H]. With the batch first, Y is [B, T, D, H] and the states are [B, D, H].
+  std::vector<value> outputs();
+
+ private:
+  // The product of all inputs with the weights of a direction, [T, B, G*H], with its biases, and the bias [G*H] that is
+  // added later, within the cell.
+  struct gate_inputs {
+    value products, late_bias;
   };
+  gate_inputs inputs_of(std::int64_t direction);
+  // Results [T, B, H], and the last hidden and cell states [B, H] of a direction.
+  struct direction_results {
+    value all, hidden, cell;
+  };
+  direction_results run(std::int64_t direction, const gate_inputs& inputs);
+  value initial(std::size_t input, std::int64_t direction);
+
+  node& n_;
+  builder& b_ = n_.b;
+  recurrent_cell cell_;
+  bool is_lstm_ = cell_ == recurrent_cell::lstm;
+  bool batch_first_ = n_.integer("layout", 0) != 0;
+  bool reset_after_ = cell_ == recurrent_cell::gru && n_.integer("linear_before_reset", 0) != 0;
+  value weights_, recurrence_, x_;
+  element_type type_;
+  dim steps_ = 0, batch_ = 0, features_ = 0, gates_ = 0, hidden_ = 0;
+  std::string direction_ = n_.text("direction", "forward");
+  std::int64_t directions_ = direction_ == "bidirectional" ? 2 : 1;
+  value varying_;                            // lengths of the sequences, i64[B]; empty if all are as long as X
+  std::optional<sequence_lengths> lengths_;  // the same
+  value flat_;                               // X as [T*B, I]
+};
+
+recurrent_layer::recurrent_layer(node& n, recurrent_cell cell, value weights, value recurrence)
+    : n_(n), cell_(cell), weights_(weights), recurrence_(recurrence), x_(n.in(0)), type_(x_.type().type) {
+  if (x_.type().rank() != 3 || weights.type().rank() != 3 || recurrence.type().rank() != 3)
+    invalid("X, W and R need rank 3");
+  if (batch_first_) x_ = b_.permuted(x_, {1, 0, 2});
+  steps_ = x_.type().dims.at(0), batch_ = x_.type().dims.at(1), features_ = x_.type().dims.at(2);
+  gates_ = weights.type().dims.at(1), hidden_ = recurrence.type().dims.at(2);
+  std::int64_t per_cell = is_lstm_ ? 4 : cell == recurrent_cell::gru ? 3 : 1;
+  if (!(gates_ == hidden_ * dim(per_cell)))
+    invalid("W " + weights.type().str() + " does not fit R " + recurrence.type().str());
+  require_one_of("direction", direction_, std::array<std::string_view, 3>{"forward", "reverse", "bidirectional"});
+  if (!(weights.type().dims.at(0) == dim(directions_)) || !(recurrence.type().dims.at(0) == dim(directions_)))
+    invalid("W and R need " + std::to_string(directions_) + " directions");
+  varying_ = varying_lengths(n, steps_);
+  lengths_.emplace(b_, varying_, steps_);
+  flat_ = b_.with_dims(x_, {steps_ * batch_, features_});
+}
+
+value recurrent_layer::initial(std::size_t input, std::int64_t direction) {
+  if (!n_.has(input)) return b_.broadcast_to(b_.scalar(type_, 0), {batch_, hidden_});
+  return direction_of(b_, batch_first_ ? b_.permuted(n_.in(input), {1, 0, 2}) : n_.in(input), direction);
+}
+
+recurrent_layer::gate_inputs recurrent_layer::inputs_of(std::int64_t direction) {
+  value products = b_.add(dot{false, true, type_}, {flat_, direction_of(b_, weights_, direction)});
+  value late_bias = b_.broadcast_to(b_.scalar(type_, 0), {gates_});
+  if (n_.has(3)) {
+    value bias = direction_of(b_, n_.in(3), direction);
+    if (bias.type().rank() != 1 || !(bias.type().dims.at(0) == gates_ * dim(2)))
+      invalid("B " + n_.type(3).str() + " does not fit W " + weights_.type().str());
+    if (!gates_.is_static()) refuse("the number of gates is symbolic");
+    value of_input = b_.slice_axis(bias, 0, 0, gates_), of_state = b_.slice_axis(bias, 0, gates_.value(), gates_);
+    // The bias of a GRU's candidate is added before the reset gate is applied, so it cannot be added in advance.
+    if (reset_after_) late_bias = of_state;
+    products = b_.binary(fn::add, products, reset_after_ ? of_input : b_.binary(fn::add, of_input, of_state));
+  }
+  return {b_.with_dims(products, {steps_, batch_, gates_}), late_bias};
+}
+
+recurrent_layer::direction_results recurrent_layer::run(std::int64_t direction, const gate_inputs& inputs) {
+  const bool backwards = direction_ == "reverse" || direction == 1;
+  value products = inputs.products;
+  value state = initial(5, direction), cell_state = is_lstm_ ? initial(6, direction) : value{};
+  value state_weights = direction_of(b_, recurrence_, direction);
+  const auto activations = activations_of(n_, default_activations(cell_), static_cast<std::size_t>(direction));
+  const bool plain = !n_.has(7) && !n_.has_attribute("clip") && !n_.integer("input_forget", 0) &&
+                     std::ranges::equal(activations, default_activations(cell_), {}, &recurrent_activation::name);
+  if (!plain) {
+    value peepholes = n_.has(7) ? direction_of(b_, n_.in(7), direction) : value{};
+    auto made = stepped_direction(n_, {{cell_, backwards, reset_after_},
+                                       activations,
+                                       n_.real("clip", 0),
+                                       n_.integer("input_forget", 0) != 0,
+                                       products,
+                                       state_weights,
+                                       inputs.late_bias,
+                                       state,
+                                       cell_state,
+                                       peepholes,
+                                       varying_});
+    return {made[0], made[1], is_lstm_ ? made[2] : value{}};
+  }
+  const sequence_lengths& lengths = *lengths_;
+  if (lengths && backwards) products = lengths.reversed(products);
+  if (is_lstm_) products = lengths.holding_cell(products, hidden_);
+  std::vector<value> arguments{products, state_weights, inputs.late_bias, state};
+  if (is_lstm_) arguments.push_back(cell_state);
+  value y = b_.add(recurrent{cell_, backwards && !lengths, reset_after_}, arguments);
+  value last = lengths ? lengths.last(y, state) : builder::output(y, 1);
+  value ordered = lengths && backwards ? lengths.reversed(y) : y;
+  return {lengths.masked(ordered), last, is_lstm_ ? builder::output(y, 2) : value{}};
+}
+
+std::vector<value> recurrent_layer::outputs() {
   // The products of all directions come first: then nothing stands between the directions' recurrences, which the host
   // runs side by side.
-  std::vector<value> all_products, late_biases;
-  for (std::int64_t d = 0; d < directions; ++d) {
-    value products = b.add(dot{false, true, type}, {flat, direction_of(b, weights, d)});
-    value late_bias = b.broadcast_to(b.scalar(type, 0), {gates});
-    if (n.has(3)) {
-      value bias = direction_of(b, n.in(3), d);
-      if (bias.type().rank() != 1 || !(bias.type().dims.at(0) == gates * dim(2)))
-        invalid("B " + n.type(3).str() + " does not fit W " + weights.type().str());
-      if (!gates.is_static()) refuse("the number of gates is symbolic");
-      value of_input = b.slice_axis(bias, 0, 0, gates), of_state = b.slice_axis(bias, 0, gates.value(), gates);
-      if (reset_after)
-        // The candidate's bias is added before the reset gate is applied, so it cannot be added in advance.
-        late_bias = of_state;
-      products = b.binary(fn::add, products, reset_after ? of_input : b.binary(fn::add, of_input, of_state));
-    }
-    all_products.push_back(b.with_dims(products, {steps, batch, gates}));
-    late_biases.push_back(late_bias);
+  std::vector<gate_inputs> inputs;
+  for (std::int64_t d = 0; d < directions_; ++d) inputs.push_back(inputs_of(d));
+  std::vector<value> all, hidden, cell;
+  for (std::int64_t d = 0; d < directions_; ++d) {
+    const direction_results made = run(d, inputs[static_cast<std::size_t>(d)]);
+    all.push_back(made.all), hidden.push_back(made.hidden), cell.push_back(made.cell);
   }
-  std::vector<value> outputs, final_h, final_c;
-  for (std::int64_t d = 0; d < directions; ++d) {
-    bool backwards = direction == "reverse" || d == 1;
-    value products = all_products[static_cast<std::size_t>(d)], late_bias = late_biases[static_cast<std::size_t>(d)];
-    value state = initial(5, d), cell_state = is_lstm ? initial(6, d) : value{};
-    value state_weights = direction_of(b, recurrence, d);
-    const auto activations = activations_of(n, default_activations(cell), static_cast<std::size_t>(d));
-    if (!plain || !std::ranges::equal(activations, default_activations(cell), {}, &recurrent_activation::name)) {
-      value peepholes = n.has(7) ? direction_of(b, n.in(7), d) : value{};
-      auto made = stepped_direction(n, {{cell, backwards, reset_after},
-                                        activations,
-                                        n.real("clip", 0),
-                                        n.integer("input_forget", 0) != 0,
-                                        products,
-                                        state_weights,
-                                        late_bias,
-                                        state,
-                                        cell_state,
-                                        peepholes,
-                                        varying});
-      outputs.push_back(made[0]);
-      final_h.push_back(made[1]);
-      if (is_lstm) final_c.push_back(made[2]);
-      continue;
-    }
-    if (lengths && backwards) products = lengths.reversed(products);
-    if (is_lstm) products = lengths.holding_cell(products, hidden);
-    std::vector<value> arguments{products, state_weights, late_bias, state};
-    if (is_lstm) arguments.push_back(cell_state);
-    value y = b.add(recurrent{cell, backwards && !lengths, reset_after}, arguments);
-    final_h.push_back(lengths ? lengths.last(y, state) : builder::output(y, 1));
-    value ordered = lengths && backwards ? lengths.reversed(y) : y;
-    outputs.push_back(lengths.masked(ordered));
-    if (is_lstm) final_c.push_back(builder::output(y, 2));
-  }
-  // Y [T, D, B, H] and Y_h, Y_c [D, B, H]. With the batch first, Y is [B, T, D, H] and the states are [B, D, H].
-  value y = stack(b, outputs, 1), h = stack(b, final_h, 0);
-  if (batch_first) {
-    y = b.permuted(y, {2, 0, 1, 3});
-    h = b.permuted(h, {1, 0, 2});
+  value y = stack(b_, all, 1), h = stack(b_, hidden, 0);
+  if (batch_first_) {
+    y = b_.permuted(y, {2, 0, 1, 3});
+    h = b_.permuted(h, {1, 0, 2});
   }
   std::vector<value> results{y, h};
-  if (is_lstm) {
-    value c = stack(b, final_c, 0);
-    results.push_back(batch_first ? b.permuted(c, {1, 0, 2}) : c);
+  if (is_lstm_) {
+    value c = stack(b_, cell, 0);
+    results.push_back(batch_first_ ? b_.permuted(c, {1, 0, 2}) : c);
   }
   return results;
 }
 
 template <recurrent_cell Cell>
 std::vector<value> layer_of(node& n) {
-  return layer(n, Cell, n.in(1), n.in(2));
+  return recurrent_layer(n, Cell, n.in(1), n.in(2)).outputs();
 }
 
 // inputs 8 to 11: scale and zero point of W [D, I, 4*H], then those of R [D, H, 4*H], one per direction or one per
@@ -206,7 +243,7 @@ std::vector<value> dynamic_quantize_lstm(node& n) {
     return b.permuted(b.binary(fn::mul, real, lifted(scale)), {0, 2, 1});
   };
   if (n.rank(1) != 3 || n.rank(2) != 3) invalid("W and R need rank 3");
-  return layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10));
+  return recurrent_layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10)).outputs();
 }
 
 constexpr std::string_view limits =

@@ -7,6 +7,7 @@
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/resize_open.hpp"
 #include "aot/onnx/ops/resize_weights.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -34,7 +35,8 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
   op.dims.at(axis) = out;
   if (in == out) return;
   if (in.is_static() && out.is_static()) {
-    if (in.value() <= 0 || out.value() < 0) invalid("resizes " + in.str() + " to " + out.str());
+    if (in.value() <= 0 || out.value() < 0)
+      invalid("cannot resize an axis of " + in.str() + " elements to " + out.str());
     op.scales[axis] = static_cast<double>(out.value()) / static_cast<double>(in.value());
     return;
   }
@@ -96,8 +98,9 @@ value resized_by_weights(node& n, const resize& op, const std::vector<std::size_
       continue;
     }
     one.from = from.value(), one.to = to.value();
-    if (one.from < 1 || one.to < 1) invalid("resizes " + from.str() + " to " + to.str());
-    if (one.from > most_weights / one.to) refuse("resamples " + from.str() + " to " + to.str() + ": too large");
+    if (one.from < 1 || one.to < 1) invalid("cannot resize an axis of " + from.str() + " elements to " + to.str());
+    if (one.from > most_weights / one.to)
+      refuse("an axis of " + from.str() + " elements resampled to " + to.str() + " needs too many weights");
     const resampling_weights weights = weights_of(op, one);
     value matrix = b.constant(literal::from_doubles({type, {from, to}}, weights.matrix));
     x = b.permuted(matmul(b, b.permuted(x, swap), matrix, type), swap);
@@ -117,15 +120,15 @@ std::vector<value> resized(node& n) {
   resize op{dims, std::vector<double>(dims.size(), 1.0)};
   std::string mode = n.text("mode", "nearest"),
               coordinates = n.text("coordinate_transformation_mode", n.opset < 11 ? "asymmetric" : "half_pixel"),
-              nearest = n.text("nearest_mode", n.opset < 11 ? "floor" : "round_prefer_floor"),
-              policy = n.text("keep_aspect_ratio_policy", "stretch");
+              nearest = n.text("nearest_mode", n.opset < 11 ? "floor" : "round_prefer_floor");
   resampling each{.antialias = n.integer("antialias", 0) != 0};
   if (coordinates == "tf_crop_and_resize") each.coordinates = sampling::crop_and_resize;
   if (coordinates == "tf_half_pixel_for_nn") each.coordinates = sampling::half_pixel_for_nearest;
   const bool by_weights = each.antialias || each.coordinates != sampling::of_operation;
   if (each.coordinates != sampling::of_operation) coordinates = "half_pixel";
-  if (!parse_enum(mode, op.mode) || !parse_enum(coordinates, op.coordinates) || !parse_enum(nearest, op.nearest))
-    invalid("mode '" + mode + "', '" + coordinates + "', '" + nearest + "' is unknown");
+  op.mode = enumerator_of<resize_mode>("mode", mode);
+  op.coordinates = enumerator_of<resize_coordinates>("coordinate_transformation_mode", coordinates);
+  op.nearest = enumerator_of<resize_nearest>("nearest_mode", nearest);
   op.cubic_coefficient = n.real("cubic_coeff_a", -0.75);
   op.exclude_outside = n.integer("exclude_outside", 0) != 0;
   std::size_t scales_at = n.opset < 11 ? 1 : 2, sizes_at = 3;
@@ -140,11 +143,9 @@ std::vector<value> resized(node& n) {
     if (sizes.size() != axes.size())
       invalid("sizes has " + std::to_string(sizes.size()) + " entries for " + std::to_string(axes.size()) + " axes");
     for (std::size_t i = 0; i < axes.size(); ++i) set_size(op, axes[i], dims.at(axes[i]), sizes[i]);
-    if (policy != "stretch") {
-      if (policy != "not_larger" && policy != "not_smaller")
-        invalid("keep_aspect_ratio_policy '" + policy + "' is unknown");
-      keep_aspect_ratio(op, axes, dims, policy == "not_smaller");
-    }
+    const std::string policy =
+        one_of(n, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
+    if (policy != "stretch") keep_aspect_ratio(op, axes, dims, policy == "not_smaller");
   } else {
     invalid("has neither scales nor sizes");
   }
@@ -156,8 +157,7 @@ std::vector<value> upsampled(node& n) {
   const auto dims = n.dims(0);
   resize op{dims, std::vector<double>(dims.size(), 1.0), resize_mode::nearest, resize_coordinates::asymmetric,
             resize_nearest::floor};
-  if (std::string mode = n.text("mode", "nearest"); !parse_enum(mode, op.mode))
-    invalid("mode '" + mode + "' is unknown");
+  op.mode = enumerator_of<resize_mode>("mode", n.text("mode", "nearest"));
   std::vector<double> scales;
   if (n.opset >= 9) scales = n.constant(1, "scales").to_doubles();
   else if (const auto* a = n.attribute("scales")) scales.assign(a->floats().begin(), a->floats().end());

@@ -34,10 +34,10 @@ std::vector<value> multinomial(node& n) {
   builder& b = n.b;
   if (n.rank(0) != 2) invalid("needs [batch, classes], not " + n.type(0).str());
   const std::int64_t draws = n.integer("sample_size", 1);
-  if (draws < 1 || draws > largest_dim) invalid("sample_size is " + std::to_string(draws));
+  if (draws < 1 || draws > largest_dim) invalid("sample_size is " + std::to_string(draws) + ", not positive");
   const element_type type = element_type_of(n.integer("dtype", 6), "attribute 'dtype'");
   if (type != element_type::i32 && type != element_type::i64)
-    invalid("attribute 'dtype' is " + std::string(name(type)));
+    invalid("attribute 'dtype' is " + std::string(name(type)) + ", not i32 or i64");
   const dim batch = n.dims(0)[0], classes = n.dims(0)[1];
   value shares = b.add(softmax{1, false}, {b.to_type(n.in(0), element_type::f32)});
   value reached = b.with_dims(b.add(cumulative_sum{1, false, false}, {shares}), {batch, 1, classes});

@@ -109,7 +109,7 @@ std::vector<value> split_to_sequence(node& n) {
     return {made(n, split_into(n, n.in(0), axis, lengths))};
   }
   const std::int64_t each = n.has(1) ? n.numbers(1, "split").at(0) : 1;
-  if (each < 1) invalid("parts have the length " + std::to_string(each));
+  if (each < 1) invalid("parts have the length " + std::to_string(each) + ", not a positive one");
   const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
   if (each == 1 && !dims.at(static_cast<std::size_t>(axis)).is_static())
     return {add_compound(n.owner.state(), b, {false, {}, single_parts(n, axis, keep)})};

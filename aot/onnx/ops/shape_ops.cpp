@@ -3,6 +3,7 @@
 #include <set>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/symbolic.hpp"
 
 namespace kiln::onnx_import {
@@ -139,9 +140,9 @@ std::vector<value> depth_to_space(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);
   if (dims.size() != 4 || block < 1 || block > 1 << 20)
-    invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
-  std::string mode = n.text("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
+    invalid("needs a positive blocksize and an input of rank 4, not " + std::to_string(block) + " and " +
+            n.type(0).str());
+  std::string mode = one_of(n, "mode", "DCR", {"DCR", "CRD"});
   dim depth = dims.at(1) / dim(block * block);
   if (!(depth * dim(block * block) == dims.at(1)))
     invalid("blocksize " + std::to_string(block) + " does not divide the channels of " + n.type(0).str());
@@ -157,9 +158,9 @@ std::vector<value> space_to_depth(node& n) {
   std::int64_t block = n.integer("blocksize", 0);
   const auto dims = n.dims(0);
   if (dims.size() != 4 || block < 1 || block > 1 << 20)
-    invalid("blocksize " + std::to_string(block) + " with an input " + n.type(0).str());
-  std::string mode = n.text("mode", "DCR");  // an attribute since opset 28
-  if (mode != "DCR" && mode != "CRD") invalid("mode '" + mode + "' is unknown");
+    invalid("needs a positive blocksize and an input of rank 4, not " + std::to_string(block) + " and " +
+            n.type(0).str());
+  std::string mode = one_of(n, "mode", "DCR", {"DCR", "CRD"});  // an attribute since opset 28
   dim height = dims.at(2) / dim(block), width = dims.at(3) / dim(block);
   value split = n.b.with_dims(n.in(0), {dims.at(0), dims.at(1), height, block, width, block});
   value moved = n.b.permuted(

@@ -138,7 +138,8 @@ std::vector<value> dft(node& n) {
   const dim samples = x.type().dims.at(axis);
   const bool half = inverse && onesided;
   const dim length = n.has(1) ? dim(length_of(n, 1, "dft_length")) : half ? samples * dim(2) - dim(2) : samples;
-  if (b.facts().at_least(0, length)) invalid("transforms " + x.type().str());
+  if (b.facts().at_least(0, length))
+    invalid("needs at least one element along the transformed axis of " + x.type().str());
   const dim inputs = half ? length / dim(2) + dim(1) : length,
             outputs = onesided && !inverse ? length / dim(2) + dim(1) : length;
   const std::int64_t results = half ? 1 : 2;
@@ -170,14 +171,14 @@ std::vector<value> dft(node& n) {
 std::vector<value> stft(node& n) {
   builder& b = n.b;
   value x = n.rank(0) == 2 ? b.with_dims(n.in(0), {n.dims(0)[0], n.dims(0)[1], 1}) : n.in(0);
-  if (x.type().rank() != 3) invalid("the signal is " + n.type(0).str());
+  if (x.type().rank() != 3) invalid("needs a signal [batch, length, 1 or 2], not " + n.type(0).str());
   const std::int64_t parts = parts_of(x.type()), step = length_of(n, 1, "frame_step");
   std::int64_t length = 0;
   if (n.has(3)) length = length_of(n, 3, "frame_length");
   else if (n.has(2) && n.rank(2) == 1 && n.dims(2)[0].is_static()) length = n.dims(2)[0].value();
   if (length < 1) invalid("needs a window or a frame_length");
   if (n.has(2) && !(n.type(2).dims == std::vector<dim>{length}))
-    invalid("a window of " + n.type(2).str() + " for frames of " + std::to_string(length));
+    invalid("the window " + n.type(2).str() + " does not fit frames of " + std::to_string(length));
   const bool onesided = n.integer("onesided", 1) != 0 && parts == 1;
   const transform t = fourier(length, parts, onesided ? length / 2 + 1 : length, false);
   std::vector<double> filters(t.matrix.size());  // [outputs * 2, parts, length]
@@ -199,7 +200,8 @@ std::vector<value> stft(node& n) {
 std::vector<value> mel_weight_matrix(node& n) {
   const std::int64_t bins = length_of(n, 0, "num_mel_bins"), length = length_of(n, 1, "dft_length"),
                      rate = length_of(n, 2, "sample_rate"), rows = length / 2 + 1;
-  if (rows > most_weights / bins) refuse("a matrix of " + std::to_string(rows) + " × " + std::to_string(bins));
+  if (rows > most_weights / bins)
+    refuse("a matrix of " + std::to_string(rows) + " × " + std::to_string(bins) + " weights is too large");
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(n.number(3, "lower_edge_hertz")), high = mel(n.number(4, "upper_edge_hertz"));
   std::vector<std::int64_t> edges;

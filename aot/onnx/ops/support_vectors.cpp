@@ -59,12 +59,14 @@ machine machine_of(node& n) {
   m.classes = static_cast<std::int64_t>(counts.size());
   m.starts.push_back(0);
   for (std::int64_t count : counts) {
-    if (count < 0 || count > largest_dim) invalid("vectors_per_class has " + std::to_string(count));
+    if (count < 0 || count > largest_dim)
+      invalid("vectors_per_class has the entry " + std::to_string(count) + ", which is out of range");
     m.starts.push_back(m.starts.back() + count);
   }
   for (std::int64_t i = 0; i < m.classes; ++i)
     for (std::int64_t j = i + 1; j < m.classes; ++j) m.pairs.emplace_back(i, j);
-  if (m.pairs.empty() || m.classes > 256) invalid("has " + std::to_string(m.classes) + " classes");
+  if (m.pairs.empty() || m.classes > 256)
+    invalid("has " + std::to_string(m.classes) + " classes; 2 to 256 are supported");
   return m;
 }
 

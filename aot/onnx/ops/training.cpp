@@ -1,6 +1,7 @@
 // Optimizer steps (ai.onnx.preview.training): Adagrad, Adam and Momentum, with the formulas of the operators'
 // specification.
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -79,8 +80,7 @@ std::vector<value> adam(node& n) {
 std::vector<value> momentum(node& n) {
   step s(n, 3);
   const double alpha = n.real("alpha", 0);
-  std::string mode = n.text("mode", "");
-  if (mode != "standard" && mode != "nesterov") invalid("mode '" + mode + "' is unknown");
+  std::string mode = one_of(n, "mode", "", {"standard", "nesterov"});
   value beta = s.after_first(s.real(n.real("beta", 0)), s.real(1));
   std::vector<value> parameters, momenta;
   for (std::size_t i = 0; i < s.count; ++i) {

@@ -43,7 +43,8 @@ literal weight_table(node& n, const indexed_forest& f, const std::string& prefix
     auto found = f.index.find({trees[i], nodes[i]});
     std::int64_t column = columns ? columns->at(ids[i]) : ids[i];
     if (found == f.index.end() || column < 0 || column >= targets)
-      invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]));
+      invalid("a weight names node " + std::to_string(nodes[i]) + " and target " + std::to_string(ids[i]) +
+              ", which do not both exist");
     double& entry = table[static_cast<std::size_t>(found->second * targets + column)];
     const bool fresh = given.insert(found->second * targets + column).second;
     if (fresh) entry = weights[i];
@@ -120,12 +121,13 @@ std::vector<value> ensemble(node& n) {
   std::int64_t count = static_cast<std::int64_t>(f.trees.size()), columns = n.integer("n_targets", 1);
   check_targets(columns, count);
   auto how = n.integer("aggregate_function", 1), transform = n.integer("post_transform", 0);
-  if (how < 0 || how > 3) invalid("aggregate_function is " + std::to_string(how));
-  if (transform < 0 || transform > 4) invalid("post_transform is " + std::to_string(transform));
+  if (how < 0 || how > 3) invalid("aggregate_function is " + std::to_string(how) + ", not 0 to 3");
+  if (transform < 0 || transform > 4) invalid("post_transform is " + std::to_string(transform) + ", not 0 to 4");
   const std::string aggregate(aggregates[static_cast<std::size_t>(how)]);
   std::vector<double> table(static_cast<std::size_t>(count * columns), absent_weight(f.trees, aggregate));
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] < 0 || targets[i] >= columns) invalid("leaf_targetids names target " + std::to_string(targets[i]));
+    if (targets[i] < 0 || targets[i] >= columns)
+      invalid("leaf_targetids names target " + std::to_string(targets[i]) + ", which does not exist");
     auto row = static_cast<std::size_t>(f.leaves_from) + i;
     table[row * static_cast<std::size_t>(columns) + static_cast<std::size_t>(targets[i])] =
         weights->at(static_cast<std::int64_t>(i));

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/ops/window.hpp"
 #include "aot/onnx/tensors.hpp"
 
@@ -128,8 +129,7 @@ std::vector<value> hard_swish(node& n) {
 
 std::vector<value> gelu(node& n) {
   widened w(n);
-  std::string approximate = n.text("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") invalid("approximate '" + approximate + "' is unknown");
+  std::string approximate = one_of(n, "approximate", "none", {"none", "tanh"});
   value inner;
   if (approximate == "none") {
     inner = w.b.unary(fn::erf, w.b.binary(fn::mul, w.x, 1 / std::numbers::sqrt2));

@@ -1,4 +1,5 @@
 #include "aot/onnx/ops/window.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ std::vector<std::int64_t> spatial_list(const node& n, std::string_view name, std
   if (list->size() != axes)
     invalid(std::string(name) + " needs " + std::to_string(axes) + " entries, has " + std::to_string(list->size()));
   if (std::ranges::any_of(*list, [&](std::int64_t x) { return x < least || x > most; }))
-    invalid(std::string(name) + " is out of range");
+    invalid(std::string(name) + " must be from " + std::to_string(least) + " to " + std::to_string(most));
   return *list;
 }
 
@@ -61,13 +62,12 @@ value padded_image(node& n, value image, const std::vector<std::int64_t>& size, 
 window window_of(const node& n, const std::vector<dim>& image, std::vector<std::int64_t> size, bool padded) {
   std::size_t axes = size.size();
   if (image.size() != axes + 2)
-    invalid("a window of " + std::to_string(axes) + " axes over an image of rank " + std::to_string(image.size()));
+    invalid("a window of " + std::to_string(axes) + " axes does not fit an image of rank " +
+            std::to_string(image.size()));
   window w{std::move(size), spatial_list(n, "strides", axes, 1, 1), spatial_list(n, "dilations", axes, 1, 1), {}, {}};
   std::tie(w.pads_begin, w.pads_end) = explicit_pads(n, axes);
-  std::string automatic = n.text("auto_pad", "NOTSET");
+  std::string automatic = one_of(n, "auto_pad", "NOTSET", {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"});
   if (automatic == "NOTSET") return w;
-  if (automatic != "VALID" && automatic != "SAME_UPPER" && automatic != "SAME_LOWER")
-    invalid("auto_pad '" + automatic + "' is unknown");
   for (std::size_t a = 0; a < axes; ++a) {
     std::int64_t total = 0, reach = (w.size[a] - 1) * w.dilations[a] + 1;
     if (automatic != "VALID") {
