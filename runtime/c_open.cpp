@@ -36,7 +36,7 @@ model_request request_of(const char* path, const kiln_open_options& o) {
   if (o.specialization < KILN_SPECIALIZE_LAZY || o.specialization > KILN_SPECIALIZE_OFF)
     throw error(error_kind::usage, "specialization: there is no such way; use one of kiln_specialization");
   request.specialization = o.specialization;
-  if (o.tuning_seconds < 0) throw error(error_kind::usage, "tuning_seconds: it is negative");
+  if (o.tuning_seconds < 0) throw error(error_kind::usage, "tuning_seconds: it is negative; give seconds, or 0 for 30");
   if (o.tuning_seconds > 0) request.tuning_seconds = o.tuning_seconds;
   if (o.most_programs) request.most_instances = o.most_programs;
   if (o.progress)
@@ -78,12 +78,14 @@ open_result open_file(const char* path, const kiln_open_options& options) {
 }
 
 dim_bindings sizes_of(const kiln_dim* dims, std::size_t count) {
-  if (!dims && count) throw error(error_kind::usage, "the list of dimensions is null");
+  if (!dims && count)
+    throw error(error_kind::usage, "dims: the list is null, but its count is " + std::to_string(count));
   dim_bindings sizes;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!dims[i].name) throw error(error_kind::usage, "the name of a dimension is null");
+    if (!dims[i].name) throw error(error_kind::usage, "dims: the name of number " + std::to_string(i) + " is null");
     if (!sizes.emplace(dims[i].name, dims[i].value).second)
-      throw error(error_kind::usage, std::string("dimension '") + dims[i].name + "': it is given twice");
+      throw error(error_kind::usage,
+                  std::string("dimension '") + dims[i].name + "': it is given twice; leave one away");
   }
   return sizes;
 }

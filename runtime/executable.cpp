@@ -91,7 +91,9 @@ execution_context::~execution_context() {
 
 void executable::bind(execution_context& context, std::span<const input_span> inputs,
                       std::span<const output_span> outputs) const {
-  if (context.plan_ != plan_) throw error(error_kind::usage, "the context belongs to another executable");
+  if (context.plan_ != plan_)
+    throw error(error_kind::usage,
+                "the context belongs to another executable: use one of this executable's make_context()");
   check(plan_->inputs, inputs, "input");
   check(plan_->outputs, outputs, "output");
   bool changed = false;

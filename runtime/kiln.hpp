@@ -119,7 +119,7 @@ class tensor {
  private:
   template <class T>
   void require() const {
-    if (!holds<T>(type_)) throw error(KILN_USAGE, "the tensor's elements are of another type");
+    if (!holds<T>(type_)) throw error(KILN_USAGE, "as<T>: the tensor has another type; see type()");
   }
   kiln_type type_ = KILN_F32;
   std::vector<std::int64_t> dims_;
@@ -276,11 +276,12 @@ class program {
   // as this run made them. Throws error{KILN_INVALID_SHAPE} for an input of another type or shape.
   std::vector<tensor> operator()(std::span<const tensor> given) const {
     const std::vector<tensor_info> wanted = inputs(), made = outputs();
-    if (given.size() != wanted.size()) throw error(KILN_USAGE, "the number of inputs is another");
+    if (given.size() != wanted.size()) throw error(KILN_USAGE, "inputs: their number is not that of program::inputs()");
     std::vector<const void*> in;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (given[i].type() != wanted[i].type || given[i].dims() != wanted[i].dims)
-        throw error(KILN_INVALID_SHAPE, ("input '" + wanted[i].name + "' has another type or shape").c_str());
+        throw error(KILN_INVALID_SHAPE,
+                    ("input '" + wanted[i].name + "' has another type or shape than inputs() says").c_str());
       in.push_back(given[i].data());
     }
     std::vector<tensor> results;

@@ -29,14 +29,17 @@ fed_runs::fed_runs(const plan& of, const std::vector<std::string>& feeds, const 
     std::size_t output = place_of(of.outputs, from, "--feed", "output"),
                 input = place_of(of.inputs, to, "--feed", "input");
     if (of.outputs[output].type != of.inputs[input].type)
-      throw error(error_kind::usage, fmt::format("--feed {}: output '{}' is {}, input '{}' is {}", text, from,
-                                                 of.outputs[output].type.str(), to, of.inputs[input].type.str()));
+      throw error(error_kind::usage,
+                  fmt::format("--feed {}: output '{}' is {}, input '{}' is {}; both must be the same", text, from,
+                              of.outputs[output].type.str(), to, of.inputs[input].type.str()));
     for (auto [o, i] : feeds_)
       if (o == output || i == input)
-        throw error(error_kind::usage, fmt::format("--feed {}: a tensor can be fed only once", text));
+        throw error(error_kind::usage,
+                    fmt::format("--feed {}: the output or the input has another --feed already; give each once", text));
     if (const auto shared = of.outputs[output].shares; shared && *shared != input)
       throw error(error_kind::usage,
-                  fmt::format("--feed {}: the output is what becomes of input '{}'", text, of.inputs[*shared].name));
+                  fmt::format("--feed {}: the output is what becomes of input '{}'; feed it to that one", text,
+                              of.inputs[*shared].name));
     if (!of.outputs[output].shares) feeds_.emplace_back(output, input);
   }
   for (const std::string& name : counters) {

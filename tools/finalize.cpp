@@ -169,10 +169,8 @@ int print_native_file(const options& o, const target_row& target, const jit_repo
   return 0;
 }
 
-int finalize_file(const options& o, const output_options& output) {
-  target_row target = find_target(o.target);
-  // A native file for all sizes.
-  const bool all_sizes = !o.native_file.empty() && o.specialize == "off";
+// Throws error{usage} for options that contradict each other.
+void check_options(const options& o, const target_row& target, bool all_sizes) {
   if (all_sizes != o.folder.empty())
     throw error(error_kind::usage, all_sizes ? "--output: objects and kernels.json are for one set of sizes; leave it "
                                                "away, or --specialize off"
@@ -180,31 +178,26 @@ int finalize_file(const options& o, const output_options& output) {
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage,
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
-  program portable = read_program(o.file, consent_of(o.cache));
-  dim_bindings bindings = parse_bindings(o.dims);
-  require_known_dimensions(portable, bindings);
+}
+
+// Throws error{usage} for an open dimension without a value.
+void require_sizes(const program& portable, const dim_bindings& bindings) {
   for (const auto& [name, range] : portable.symbols)
-    if (!all_sizes && !bindings.contains(name))
+    if (!bindings.contains(name))
       throw error(error_kind::usage,
                   fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or write a --native-file for "
                               "all sizes with --specialize off",
                               name, name));
-  auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
-  progress_bar progress("finalizing", output);
-  jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
-  jit.workers = workers_for_files(o.workers);
-  jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
-  jit_report report, of_open;
+}
+
+// Finalizes `portable` for one set of sizes. With --specialize off, kernels that serve all sizes are used where there
+// are some.
+program finalize_for(const options& o, const program& portable, const dim_bindings& bindings, const jit_options& jit,
+                     jit_report& report) {
   program bound = portable.bind(bindings);
-  if (all_sizes) {
-    const program native = finalize_for_all_sizes(bound, jit, report);
-    progress.finish();
-    check_stop();
-    write_native_file(native, o.native_file, o.cache);
-    return print_native_file(o, target, report, output);
-  }
+  jit_report of_open;
   if (o.specialize == "off") {
-    const bool host = target.family == target_family::cpu;
+    const bool host = jit.target.family == target_family::cpu;
     open_kernels open(portable, host ? processor::cpu : processor::gpu, {});
     of_open = open.finalize(jit, [](const std::string& text) { spdlog::warn("{}", text); });
     open.use_in(bound, &bindings);
@@ -212,14 +205,31 @@ int finalize_file(const options& o, const output_options& output) {
   program native = compile_bytecode(bound, jit, &report);
   std::ranges::move(of_open.kernels, std::back_inserter(report.kernels));
   report.hits += of_open.hits, report.misses += of_open.misses, report.elapsed_ms += of_open.elapsed_ms;
-  progress.finish();
-  check_stop();  // write nothing after the time limit
+  return native;
+}
 
-  std::error_code failed;
-  std::filesystem::create_directories(o.folder, failed);
-  if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.folder, failed.message()));
+// Writes the object of a kernel into `folder` and returns its file name.
+std::string write_object(const std::string& folder, const code_object& c, const native_kernel& kernel,
+                         target_family family) {
+  std::string name = fmt::format("{}_{}.{}", file_name(c.symbol), c.payload.substr(0, 16), object_extension(family));
+  // PTX ends with a NUL in memory; as a file it is text.
+  const bool text = family == target_family::nvidia && !kernel.object.empty() && kernel.object.back() == std::byte{0};
+  write_file(std::filesystem::path(folder) / name,
+             {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - (text ? 1 : 0)});
+  return name;
+}
+
+nlohmann::ordered_json texts_of(std::span<const shape> shapes) {
+  auto texts = nlohmann::ordered_json::array();
+  for (const shape& s : shapes) texts.push_back(s.str());
+  return texts;
+}
+
+// Writes an object for each kernel of `native` and describes it with one of its uses. `written` gets the index of each
+// payload's kernel in the result.
+nlohmann::ordered_json write_kernels(const program& native, const dim_bindings& bindings, const std::string& folder,
+                                     target_family family, std::map<std::string, std::size_t>& written) {
   auto kernels = nlohmann::ordered_json::array();
-  std::map<std::string, std::size_t> written;  // payload → index in kernels
   for (const module& m : native.modules())
     for (const instruction& i : m.instructions()) {
       const auto* c = i.op().get_if<code_object>();
@@ -227,34 +237,33 @@ int finalize_file(const options& o, const output_options& output) {
       if (!c || gives_no_elements(i)) continue;
       native_kernel kernel = deserialize_native_kernel(native.kernel(content_hash::from_hex(c->payload)));
       const std::vector<std::int64_t> sizes = at_sizes(kernel, bindings);
-      check_launches(i, kernel, enum_name(target.family));
+      check_launches(i, kernel, enum_name(family));
       if (!written.try_emplace(c->payload, kernels.size()).second) continue;
-      std::string object =
-          fmt::format("{}_{}.{}", file_name(c->symbol), c->payload.substr(0, 16), object_extension(target.family));
-      // PTX ends with a NUL in memory; as a file it is text.
-      std::size_t size = kernel.object.size() - (target.family == target_family::nvidia && !kernel.object.empty() &&
-                                                         kernel.object.back() == std::byte{0}
-                                                     ? 1
-                                                     : 0);
-      write_file(std::filesystem::path(o.folder) / object, {reinterpret_cast<const char*>(kernel.object.data()), size});
+      const std::string object = write_object(folder, *c, kernel, family);
       auto launches = nlohmann::ordered_json::array();
       for (const launch& l : kernel.launches)
-        launches.push_back(describe_launch(l, kernel, i, sizes, target.family != target_family::cpu));
-      auto shapes = [](const auto& list) {
-        auto texts = nlohmann::ordered_json::array();
-        for (const shape& s : list) texts.push_back(s.str());
-        return texts;
-      };
+        launches.push_back(describe_launch(l, kernel, i, sizes, family != target_family::cpu));
       std::vector<shape> inputs;
       for (value v : i.inputs()) inputs.push_back(v.type());
       kernels.push_back({{"symbol", c->symbol},
                          {"object", object},
                          {"payload", c->payload},
-                         {"inputs", shapes(inputs)},
-                         {"outputs", shapes(i.outputs())},
+                         {"inputs", texts_of(inputs)},
+                         {"outputs", texts_of(i.outputs())},
                          {"scratch", describe_scratch(kernel)},
                          {"launches", launches}});
     }
+  return kernels;
+}
+
+// Writes the objects, kernels.json and, with --native-file, a file of the native kernels.
+int write_folder(const options& o, const program& native, const dim_bindings& bindings, const target_row& target,
+                 const jit_report& report, const output_options& output) {
+  std::error_code failed;
+  std::filesystem::create_directories(o.folder, failed);
+  if (failed) throw error(error_kind::io, fmt::format("{}: {}", o.folder, failed.message()));
+  std::map<std::string, std::size_t> written;
+  const auto kernels = write_kernels(native, bindings, o.folder, target.family, written);
   if (!o.native_file.empty()) write_native_file(native, o.native_file, o.cache);
   nlohmann::ordered_json document{{"file", o.file},
                                   {"target", target.name},
@@ -272,6 +281,29 @@ int finalize_file(const options& o, const output_options& output) {
           report.elapsed_ms / 1e3, o.folder);
   });
   return 0;
+}
+
+int finalize_file(const options& o, const output_options& output) {
+  const target_row target = find_target(o.target);
+  const bool all_sizes = !o.native_file.empty() && o.specialize == "off";  // of the native file
+  check_options(o, target, all_sizes);
+  const program portable = read_program(o.file, consent_of(o.cache));
+  const dim_bindings bindings = parse_bindings(o.dims);
+  require_known_dimensions(portable, bindings);
+  if (!all_sizes) require_sizes(portable, bindings);
+  auto cache = open_cache(o.cache, o.cache.disabled ? nullptr : embedded_entries::read(o.file));
+  progress_bar progress("finalizing", output);
+  jit_options jit{.target = target, .configuration = parse_configuration(o.configuration), .cache = cache.get()};
+  jit.workers = workers_for_files(o.workers);
+  jit.progress = [&](std::size_t done, std::size_t total) { progress.update(done, total); };
+  jit_report report;
+  const program native = all_sizes ? finalize_for_all_sizes(portable.bind(bindings), jit, report)
+                                   : finalize_for(o, portable, bindings, jit, report);
+  progress.finish();
+  check_stop();  // write nothing after the time limit
+  if (!all_sizes) return write_folder(o, native, bindings, target, report, output);
+  write_native_file(native, o.native_file, o.cache);
+  return print_native_file(o, target, report, output);
 }
 
 }  // namespace

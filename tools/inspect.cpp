@@ -211,17 +211,7 @@ void draw(const program& p, const options& o, const nlohmann::ordered_json& docu
   write_inspect_page(o.html, page);
 }
 
-int inspect_file(const options& o, const output_options& output) {
-  if (o.check) check(o.file);
-  container_info info = inspect(o.file);
-  program p = read_program(o.file, look_only);
-  model_summary summary = summarize(p);
-  nlohmann::ordered_json document{{"file", o.file},
-                                  {"bytes", info.file_bytes},
-                                  {"format_version", info.format_version},
-                                  {"required_version", info.written_by},
-                                  {"checked", o.check},
-                                  {"manifest", parse_json(info.manifest)}};
+nlohmann::ordered_json describe_sections(const container_info& info) {
   auto sections = nlohmann::ordered_json::array();
   for (const section_info& s : info.sections)
     sections.push_back({{"kind", s.kind},
@@ -230,7 +220,10 @@ int inspect_file(const options& o, const output_options& output) {
                         {"stored_bytes", s.stored_bytes},
                         {"raw_bytes", s.raw_bytes},
                         {"blake3", s.hash.hex()}});
-  document["sections"] = sections;
+  return sections;
+}
+
+nlohmann::ordered_json describe_kernels(const container_info& info, const program& p, const model_summary& summary) {
   std::map<std::string, std::pair<const code_object*, std::size_t>> uses;
   for (const module& m : p.modules())
     for (const instruction& i : m.instructions())
@@ -253,7 +246,54 @@ int inspect_file(const options& o, const output_options& output) {
     kernels.back()["gpu_all_sizes"] = kernel.gpu_all_sizes;
     kernels.back()["gpu_missing"] = kernel.gpu_missing;
   }
-  document["kernels"] = kernels;
+  return kernels;
+}
+
+// What the command prints for people.
+void print_contents(const options& o, const container_info& info, const program& p, const model_summary& summary,
+                    const nlohmann::ordered_json& document) {
+  print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version,
+        info.written_by, o.check ? ", every hash verified" : "");
+  print("\nsections\n");
+  for (const section_info& s : info.sections)
+    print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes,
+          s.offset);
+  print("\ninputs\n");
+  for (const auto& v : document["inputs"])
+    print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
+  print("outputs\n");
+  for (const auto& v : document["outputs"]) {
+    auto name = v["name"].get<std::string>();
+    print("  {:<24} {}\n", name, v["shape"].get<std::string>());
+    // The texts that output elements or columns stand for.
+    for (std::string_view list : {"texts", "classes"})
+      if (auto found = p.metadata.find(fmt::format("{}:{}", list, name)); found != p.metadata.end())
+        print("  {:<24}   {} {}\n", "", list, printable(found->second));
+  }
+  print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
+        summary.code_objects, summary.interpreted);
+  for (const auto& k : document["kernels"])
+    print("  {}  {:<14} {:>7} bytes  x{:<3} {}{}\n", k["hash"].get<std::string>().substr(0, 16),
+          k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),
+          k["symbol"].get<std::string>(), sizes_of(k));
+  if (!summary.open_kernels.empty()) print_open_kernels(summary);
+  print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors,
+        info.stored_weight_bytes, info.full_weight_bytes);
+}
+
+int inspect_file(const options& o, const output_options& output) {
+  if (o.check) check(o.file);
+  container_info info = inspect(o.file);
+  program p = read_program(o.file, look_only);
+  model_summary summary = summarize(p);
+  nlohmann::ordered_json document{{"file", o.file},
+                                  {"bytes", info.file_bytes},
+                                  {"format_version", info.format_version},
+                                  {"required_version", info.written_by},
+                                  {"checked", o.check},
+                                  {"manifest", parse_json(info.manifest)},
+                                  {"sections", describe_sections(info)},
+                                  {"kernels", describe_kernels(info, p, summary)}};
   std::vector<std::string> input_names;
   for (value v : p.main().parameters()) input_names.push_back(module::parameter_name(v));
   document["missing_forms"] = summary.missing_forms();
@@ -268,35 +308,7 @@ int inspect_file(const options& o, const output_options& output) {
                          {"stored_bytes", info.stored_weight_bytes},
                          {"full_bytes", info.full_weight_bytes}};
   draw(p, o, document);
-  output.print(document, [&] {
-    print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version,
-          info.written_by, o.check ? ", every hash verified" : "");
-    print("\nsections\n");
-    for (const section_info& s : info.sections)
-      print("  {:<14} {:<5} {:>12} bytes stored {:>12} raw  at {}\n", s.kind, s.codec, s.stored_bytes, s.raw_bytes,
-            s.offset);
-    print("\ninputs\n");
-    for (const auto& v : document["inputs"])
-      print("  {:<24} {}\n", v["name"].get<std::string>(), v["shape"].get<std::string>());
-    print("outputs\n");
-    for (const auto& v : document["outputs"]) {
-      auto name = v["name"].get<std::string>();
-      print("  {:<24} {}\n", name, v["shape"].get<std::string>());
-      // The texts that output elements or columns stand for.
-      for (std::string_view list : {"texts", "classes"})
-        if (auto found = p.metadata.find(fmt::format("{}:{}", list, name)); found != p.metadata.end())
-          print("  {:<24}   {} {}\n", "", list, printable(found->second));
-    }
-    print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
-          summary.code_objects, summary.interpreted);
-    for (const auto& k : kernels)
-      print("  {}  {:<14} {:>7} bytes  x{:<3} {}{}\n", k["hash"].get<std::string>().substr(0, 16),
-            k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),
-            k["symbol"].get<std::string>(), sizes_of(k));
-    if (!summary.open_kernels.empty()) print_open_kernels(summary);
-    print("\nweights: {} tensors ({} folded), {} bytes stored for {}\n", info.tensors, info.folded_tensors,
-          info.stored_weight_bytes, info.full_weight_bytes);
-  });
+  output.print(document, [&] { print_contents(o, info, p, summary, document); });
   return 0;
 }
 

@@ -95,10 +95,53 @@ void write_times(const std::string& file, const std::vector<double>& times) {
   out.commit();
 }
 
+// `all_ms` is how long all of the runs took together.
+void add_times(nlohmann::ordered_json& document, const std::vector<double>& times, double all_ms) {
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  document["p50_ms"] = percentile(sorted, 0.5);
+  document["p90_ms"] = percentile(sorted, 0.9);
+  document["p99_ms"] = percentile(sorted, 0.99);
+  document["min_ms"] = sorted.front();
+  document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+  document["runs_per_second"] = 1000.0 * static_cast<double>(times.size()) / all_ms;
+}
+
 // How long to measure: --duration, and at least -n runs where that is given too.
 run_goal goal_of(const options& o, bool runs_given) {
   if (o.duration.empty()) return {.runs = o.runs};
   return {.runs = runs_given ? o.runs : 1, .ms = parse_duration_ms(o.duration, "--duration")};
+}
+
+// What the command prints for people.
+void print_measurement(const options& o, const opened_model& model, const nlohmann::ordered_json& document, bool host) {
+  print("{} on {} ({}{})\n", o.file, document["device_description"].get<std::string>(),
+        document["target"].get<std::string>(), threads_text(document));
+  print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
+        model.read_ms(), model.instance().finalize_ms(), model.instance().report().hits,
+        model.instance().report().misses, model.instance().load_ms(), model.first_run_ms());
+  print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", document["runs"].get<std::size_t>(),
+        document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(),
+        document["min_ms"].get<double>());
+  if (o.streams > 1) print_concurrency(document["concurrency"]);
+  if (!host) {
+    print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n",
+          document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
+    print("  graph: {}\n", document["graph"].dump());
+  }
+  if (document.contains("tuning")) print_tiers(document["tuning"]);
+  print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(),
+        document["launches"].get<int>(), document["interpreted"].get<int>(),
+        document["peak_memory_bytes"].get<double>() / (1024 * 1024));
+  if (!o.per_kernel) return;
+  print("  launches timed one by one, without a graph:\n");
+  auto rows = document["per_kernel"];
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a["ms"].template get<double>() > b["ms"].template get<double>();
+  });
+  for (const auto& r : rows)
+    print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(),
+          r["origin"].get<std::string>().substr(0, 60));
 }
 
 int measure(options o, bool runs_given, const output_options& output) {
@@ -138,16 +181,9 @@ int measure(options o, bool runs_given, const output_options& output) {
   for (int i = 0; !goal.reached(i, milliseconds_since(first)); ++i) times.push_back(run(i + 1 == goal.runs));
   double all_ms = milliseconds_since(first);
   if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), turns.last().download());
-  std::vector<double> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
   auto document = model.describe();
   if (!tiers.is_null()) document["tuning"] = tiers;
-  document["p50_ms"] = percentile(sorted, 0.5);
-  document["p90_ms"] = percentile(sorted, 0.9);
-  document["p99_ms"] = percentile(sorted, 0.99);
-  document["min_ms"] = sorted.front();
-  document["mean_ms"] = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  document["runs_per_second"] = 1000.0 * static_cast<double>(times.size()) / all_ms;
+  add_times(document, times, all_ms);
   bool host = exe.target().info().host_memory;
   turns.start(fed);
   document["queued_ms"] = host ? document["mean_ms"].get<double>() : time_queued(exe, context, turns, fed, o.runs);
@@ -170,35 +206,7 @@ int measure(options o, bool runs_given, const output_options& output) {
   if (!o.html.empty()) write_html_report(o.html, document, times);
   if (!o.trace.empty()) write_launch_trace(o.trace, document);
   if (!o.times.empty()) write_times(o.times, times);
-  output.print(document, [&] {
-    print("{} on {} ({}{})\n", o.file, document["device_description"].get<std::string>(),
-          document["target"].get<std::string>(), threads_text(document));
-    print("  read {:.1f} ms, finalize {:.1f} ms ({} cached, {} compiled), load {:.1f} ms, first run {:.2f} ms\n",
-          model.read_ms(), model.instance().finalize_ms(), model.instance().report().hits,
-          model.instance().report().misses, model.instance().load_ms(), model.first_run_ms());
-    print("  {} runs: median {:.3f} ms, 90 % {:.3f}, 99 % {:.3f}, least {:.3f}\n", times.size(),
-          document["p50_ms"].get<double>(), document["p90_ms"].get<double>(), document["p99_ms"].get<double>(),
-          document["min_ms"].get<double>());
-    if (o.streams > 1) print_concurrency(document["concurrency"]);
-    if (!host) {
-      print("  queued without waiting: {:.3f} ms a run; the host gives a run away in {:.1f} us\n",
-            document["queued_ms"].get<double>(), 1000 * document["host_ms"].get<double>());
-      print("  graph: {}\n", document["graph"].dump());
-    }
-    print_tiers(document["tuning"]);
-    print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(),
-          document["launches"].get<int>(), document["interpreted"].get<int>(),
-          static_cast<double>(usage.ru_maxrss) / 1024);
-    if (!o.per_kernel) return;
-    print("  launches timed one by one, without a graph:\n");
-    auto rows = document["per_kernel"];
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-      return a["ms"].template get<double>() > b["ms"].template get<double>();
-    });
-    for (const auto& r : rows)
-      print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(),
-            r["origin"].get<std::string>().substr(0, 60));
-  });
+  output.print(document, [&] { print_measurement(o, model, document, host); });
   return 0;
 }
 

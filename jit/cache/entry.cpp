@@ -94,9 +94,9 @@ std::vector<std::byte> encode_head(entry_kind kind, const key_fields& fields, st
 key_fields decode_fields(std::span<const std::byte> text) {
   key_fields fields;
   auto take = [&] {
-    if (text.size() < 4) corrupted("its fields");
+    if (text.size() < 4) corrupted("its fields end early");
     std::size_t length = get<std::uint32_t>(text, 0);
-    if (length > text.size() - 4) corrupted("its fields");
+    if (length > text.size() - 4) corrupted("its fields end early");
     std::string value(reinterpret_cast<const char*>(text.data()) + 4, length);
     text = text.subspan(4 + length);
     return value;
@@ -115,15 +115,16 @@ std::span<const std::byte> stored_payload(std::span<const std::byte> entry, cons
   if (check == signature_check::compute)
     signer_of(entry, head.file_bytes());  // throws if the signature is invalid; any signer is accepted here
   std::size_t head_end = entry_head_bytes(entry);
-  if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end))) corrupted("bytes before its payload");
+  if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end)))
+    corrupted("the padding before its payload is not zero");
   auto stored = entry.subspan(head.payload_offset, head.stored_bytes);
-  if (hash_of_payload(stored) != head.payload_hash) corrupted("its payload");
+  if (hash_of_payload(stored) != head.payload_hash) corrupted("its payload does not match its hash");
   return stored;
 }
 
 std::vector<std::byte> decompress(std::span<const std::byte> stored, std::uint64_t raw_bytes) {
   auto raw = container::decompress_frame(stored, raw_bytes);
-  if (!raw) corrupted("its compression");
+  if (!raw) corrupted("its payload cannot be decompressed");
   return *std::move(raw);
 }
 
@@ -155,11 +156,12 @@ std::vector<std::byte> encode_prepared_head(const key_fields& fields, std::span<
 
 std::size_t entry_head_bytes(std::span<const std::byte> header) {
   if (header.size() < entry_header_bytes) throw error(error_kind::truncated, "a cache entry ends within its header");
-  if (std::memcmp(header.data(), entry_magic.data(), entry_magic.size()) != 0) corrupted("not a cache entry");
+  if (std::memcmp(header.data(), entry_magic.data(), entry_magic.size()) != 0)
+    corrupted("it does not begin as a cache entry");
   if (get<std::uint32_t>(header, 8) > entry_version)
     throw error(error_kind::newer_version, "a cache entry of a newer version of Kiln");
   std::size_t fields = get<std::uint32_t>(header, 48);
-  if (fields > max_field_bytes) corrupted("its fields");
+  if (fields > max_field_bytes) corrupted("its fields are too long");
   return entry_header_bytes + fields;
 }
 
@@ -167,7 +169,8 @@ entry_head decode_entry_head(std::span<const std::byte> bytes) {
   std::size_t end = entry_head_bytes(bytes);
   if (bytes.size() < end) throw error(error_kind::truncated, "a cache entry ends within its fields");
   auto text = bytes.subspan(entry_header_bytes, end - entry_header_bytes);
-  if (get_hash(bytes, hashed_header_bytes) != hash_of_frame(bytes, text)) corrupted("its header");
+  if (get_hash(bytes, hashed_header_bytes) != hash_of_frame(bytes, text))
+    corrupted("its header and fields do not match their hash");
   entry_head head;
   head.kind = static_cast<entry_kind>(get<std::uint32_t>(bytes, 12));
   head.key = get_hash(bytes, 16);
@@ -178,13 +181,13 @@ entry_head decode_entry_head(std::span<const std::byte> bytes) {
   head.payload_offset = payload_offset(head.kind, end);
   if (get<std::uint32_t>(bytes, 8) != entry_version ||
       static_cast<std::size_t>(head.kind) >= enum_table<entry_kind>::names.size())
-    corrupted("its kind");
+    corrupted("its version or kind is unknown");
   if (hash_of(head.fields) != head.key) corrupted("its key does not follow from its fields");
-  if (head.stored_bytes > std::uint64_t{1} << 46) corrupted("its size");
+  if (head.stored_bytes > std::uint64_t{1} << 46) corrupted("its size is impossible");
   const bool possible = head.kind == entry_kind::kernel
                             ? head.raw_bytes <= std::min(max_kernel_bytes, container::max_expansion(head.stored_bytes))
                             : head.raw_bytes == head.stored_bytes;
-  if (!possible) corrupted("its size");
+  if (!possible) corrupted("its size is impossible");
   return head;
 }
 
