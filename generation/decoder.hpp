@@ -43,8 +43,8 @@ class decoder {
   // error{usage} for an input that is neither. An encoder without an input of ids ignores the rows.
   void encode(const id_rows& rows, const std::map<std::string, literal>& given = {});
   // Appends a row of ids to each sequence, and returns the logits [batch, vocabulary] after the last one. Rows of
-  // different lengths are padded on the left, and only the first call may have them. Throws error{usage} for an id that
-  // is not in the vocabulary, an empty row, or more ids than the context has room for.
+  // different lengths are padded on the left, and only the first call may have them. Throws error{invalid_sequence} for
+  // an empty row or an id outside the vocabulary, and error{context_full} for more ids than the context has room for.
   std::vector<float> append(const id_rows& rows);
   // Whether steps may run ahead of their answers, with the likeliest id as the next one: on a GPU, if the file has the
   // form that updates caches in place.

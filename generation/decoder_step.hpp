@@ -44,7 +44,7 @@ class decoder_step {
   // along the axis of the past. If the run fails, `state` stays as it was.
   std::vector<float> run(const step_ids& ids, sequence_state& state, const encoded_prompt* encoded);
 
-  // A long prompt should be given in parts of so many ids: there may be kernels for it. nullopt: in one part.
+  // Best number of ids for each part of a long prompt: kernels of that length may exist. nullopt: one part.
   std::optional<std::int64_t> chunk() const;
   // Whether start() may be used: the program says which ids are the likeliest, and the device works while the host goes
   // on.
@@ -63,7 +63,7 @@ class decoder_step {
   // Throws error{corrupted} if sequences of this number and length cannot have left this state.
   void check_state(const sequence_state& state, std::int64_t batch, std::int64_t length) const;
 
-  // Of all runs: bytes that were copied between host and device, and changes of pointers in graphs.
+  // Over all runs: bytes that were copied between host and device; patches() counts changes of pointers in graphs.
   std::size_t copied_bytes() const { return copied_bytes_; }
   std::size_t patches() const;
   // Time to make plans, with the kernels that they need.

@@ -26,7 +26,7 @@ struct generation_options {
 using step_observer = std::function<bool(const std::vector<std::int64_t>& ids)>;
 
 // Returns the new ids of each row, with the stop id that ended it. Starts new sequences. Throws what decoder::append
-// throws; error{usage} for prompts that leave no room for max_new_tokens in the context.
+// throws; error{context_full} for prompts that leave no room for max_new_tokens.
 id_rows generate(decoder& model, const id_rows& prompts, const generation_options& options,
                  const step_observer& observe);
 

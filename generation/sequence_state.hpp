@@ -1,4 +1,4 @@
-// What the ids so far have left behind: caches of keys and values, recurrent states, and what the encoder computed. The
+// State of sequences after the ids so far: caches of keys and values, recurrent states, results of the encoder. The
 // tensors stay in the memory of the device. A step writes new ones beside those that it reads, then they change places,
 // so nothing is copied through the host. Used by one thread at a time; the device must outlive it.
 #pragma once
@@ -27,7 +27,7 @@ class growing_memory {
 struct state_tensor {
   shape type;
   growing_memory now, next;
-  // Of a cache that is updated in place: the axis of its rows and how many of them are used. The type has all of them.
+  // For a cache that is updated in place: the axis of its rows and how many are used. `type` counts all of them.
   struct room {
     std::size_t axis = 0;
     std::int64_t used = 0;

@@ -31,8 +31,8 @@ inline constexpr std::string_view value_prefix = "value.";
 // Largest element count of an input whose elements may become symbols.
 inline constexpr std::int64_t max_value_elements = 64;
 dim value_symbol(std::string_view input, std::int64_t element);
-// What all elements of such an input, of any size, give together is a symbol, too: "value.NAME.max", "value.NAME.min"
-// or "value.NAME.sum".
+// The largest element, the smallest and the sum of such an input, which may have any size, are symbols, too:
+// "value.NAME.max", "value.NAME.min" and "value.NAME.sum".
 enum class summary : std::uint8_t { max, min, sum };
 template <>
 struct enum_table<summary> {

@@ -1,4 +1,4 @@
-// What a device's last compiler (ptxas or the driver) makes of a kernel's text. A plain value.
+// Machine code that a device's last compiler (ptxas or the driver) made from a kernel's PTX. A plain value.
 #pragma once
 
 #include <cstddef>

@@ -18,11 +18,11 @@ struct code_digest_row {
   std::string_view digest;    // 64 hexadecimal digits
 };
 
-// All of them. In a generated source of its own, so that a change of a digest compiles nothing else again.
+// All digests. They are in a generated source of their own: if one changes, nothing else is compiled again.
 std::span<const code_digest_row> code_digests();
 
-// What makes native code out of a kernel of this format for a target of this family: one digest, or two with a space
-// between them for amdgcnspirv, which the SPIR-V reader and the family's back end finalize.
+// Returns the identity of the code that finalizes kernels of this format for targets of this family: one digest, or two
+// with a space between them for amdgcnspirv, which the SPIR-V reader and the family's back end finalize.
 std::string compiler_code(target_family family, code_format format = code_format::mlir_bytecode);
 
 }  // namespace kiln

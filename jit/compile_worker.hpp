@@ -25,8 +25,8 @@ namespace kiln {
 
 inline constexpr const char* compile_worker_argument = "--compile-worker";
 
-// What is read and for which target; shapes are static, and none are needed for the text "mlir". It refers to the
-// caller's data.
+// A payload to read or compile, and the target. Shapes are static; none are needed to print the form "mlir". The spans
+// refer to memory of the caller.
 struct compile_request {
   std::span<const std::byte> payload;  // MLIR bytecode or amdgcnspirv
   std::span<const shape> inputs, outputs;

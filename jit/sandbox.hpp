@@ -24,7 +24,7 @@ struct sandbox_state {
   std::string describe() const;
 };
 
-// What the system offers. Cheap; confines nothing.
+// Returns which of the two parts the system has. Cheap; confines nothing.
 sandbox_state available_sandbox();
 
 // Confines the calling thread, and the threads that it starts, for good. Call it while the process has one thread.

@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-// What libkiln.so exports, under the name compiler_entry_name.
+// The table that libkiln.so exports under the name compiler_entry_name.
 struct compiler_entry {
   std::string_view build;  // kiln_build(), which must be the same in both libraries
   // `portable` is the program of request.file, read with consent_of(request).

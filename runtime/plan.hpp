@@ -156,8 +156,8 @@ struct plan_port {
   buffer_id buffer = 0;
   std::vector<bounded_axis> bounded = {};
   bool used = true;  // of an input: a step reads it, or it is an output
-  // Of an output: the input whose memory it stays in (plan_options::share_updated). A run must be given the same memory
-  // for both.
+  // For an output that stays in the memory of an input (plan_options::share_updated): that input. The caller of a run
+  // passes the same memory for both.
   std::optional<std::size_t> shares = {};
 };
 

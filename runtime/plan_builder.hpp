@@ -112,7 +112,7 @@ class plan_builder {
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any
   std::vector<plan_instruction> instructions_;
   std::map<const instruction*, std::uint32_t> instruction_index_;
-  // Of the modules that were begun: the order of their instructions, and their outputs.
+  // For all modules that were begun: the order of their instructions, and the set of their outputs.
   std::map<const instruction*, std::size_t> order_;
   std::set<value> results_;
 };

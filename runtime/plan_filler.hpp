@@ -45,7 +45,7 @@ class plan_filler {
   void place_arena();
   void report();
 
-  // Where the launches of a row kernel go: a step of the template.
+  // One use of a row kernel: its step in the template, and the list that gets its launches.
   struct rows_place {
     const rows_use& use;
     std::size_t number;  // of the use
@@ -66,7 +66,7 @@ class plan_filler {
   const std::vector<std::int64_t>& sizes_;
   const std::vector<std::int64_t>* room_;
   plan plan_;
-  // Of the buffers that row kernels add, per scope.
+  // Requests for the buffers that row kernels add, per scope.
   std::vector<std::vector<template_request>> added_;
   // Per block and step of the plan: the step of the template, or -1 for a launch of a row kernel.
   std::vector<std::vector<std::int64_t>> origins_;

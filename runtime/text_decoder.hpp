@@ -40,7 +40,7 @@ class text_decoder {
   virtual std::unique_ptr<text_sequences> load(std::span<const std::byte> saved) = 0;
 };
 
-// What libkiln.so exports beside compiler_entry, under the name decoder_entry_name.
+// The table that libkiln.so exports beside compiler_entry, under the name decoder_entry_name.
 struct decoder_entry {
   // `context`: most ids of a sequence; 0: as many as the model takes.
   std::shared_ptr<text_decoder> (*open)(const model_request& request, std::int64_t context) = nullptr;

@@ -26,7 +26,7 @@ struct cache_choice {
 // parse_redis_url, parse_http_url and make_http_layer throw.
 cache_options cache_options_of(const cache_choice& choice);
 
-// Which native code may run that comes from outside, with and without a cache.
+// Returns whose signatures allow native code from outside to run, with and without a cache.
 native_consent consent_of(const cache_choice& choice);
 
 // Where warnings of the cache and of the records go, from any thread; null: spdlog.

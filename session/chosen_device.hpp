@@ -16,11 +16,11 @@ namespace kiln {
 struct chosen_device {
   std::unique_ptr<kiln::device> device;
   target_row target;
-  std::string driver = {};                            // of a device whose driver compiles; empty otherwise
-  std::string second_driver = {};                     // of kernels that ptxas refuses
-  std::optional<ptxas_tool> ptxas = {};               // what compiles in the driver's place
-  std::optional<target_row> family = {};              // a generic target whose kernels run there, too
-  std::string note = {};                              // which code a device gets that no target describes; else empty
+  std::string driver = {};                            // NVIDIA: who assembles PTX, part of cache keys; else empty
+  std::string second_driver = {};                     // the same for kernels that ptxas refuses
+  std::optional<ptxas_tool> ptxas = {};               // NVIDIA: the toolkit's assembler, if it is installed
+  std::optional<target_row> family = {};              // a generic target whose kernels run on the device, too
+  std::string note = {};                              // the warning for a device that has no row of its own; else empty
   std::function<void(const std::string&)> warn = {};  // from any thread; null: spdlog
 
   // With the target, and the device's driver as the last compiler where it is one.

@@ -14,7 +14,7 @@
 
 namespace kiln::session_events {
 
-// Kernels are compiled; `done` of those that the cache did not have are there. The first event, before the cache is
+// Kernels are compiled: `done` of the `total` that the cache lacked are ready. The first event, before the cache is
 // asked, has zeros.
 struct finalizing {
   std::size_t done = 0, total = 0;

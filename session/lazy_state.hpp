@@ -13,7 +13,7 @@
 
 namespace kiln {
 
-// What a lazy session is told about the runs of an instance, each once, by the thread that runs it.
+// Callbacks by which a lazy session follows the runs of an instance: each is called once, by the thread that runs.
 struct instance_watch {
   std::function<void()> ran_twice = nullptr;
   std::function<void()> hot = nullptr;  // general kernels have run often enough to be worth specialized ones
@@ -41,7 +41,7 @@ class lazy_state {
   bool watched() const { return static_cast<bool>(watch_); }
   // Counts a run.
   void ran(double ms);
-  // hot() came at a time when nothing could be done: it comes again after as many runs.
+  // For hot() that came when kernels could not be specialized: it is called again after as many runs.
   void cool();
 
   kernel_choice choice() const { return choice_; }

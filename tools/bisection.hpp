@@ -18,9 +18,9 @@ namespace kiln::tools {
 // Whether the part differs from `values`; an error of a part that cannot be compiled or run counts as no.
 using part_differs = std::function<bool(const model_parts::part& part)>;
 
-// What was found, as JSON: `nodes`, `file`, `inputs`, `parts_tried`; `nodes` is empty if the difference shows in no
-// part. The part is written to `file`, its inputs as NAME.npy into the folder of the same name without its ending.
-// `values` has every tensor of the model. Throws error{io}.
+// Returns the smallest part that differs, as JSON: `nodes`, `file`, `inputs`, `parts_tried`; `nodes` is empty if no
+// part differs. The part is written to `file`, its inputs as NAME.npy into the folder of the same name without its
+// ending. `values` has every tensor of the model. Throws error{io}.
 nlohmann::ordered_json bisect(const model_parts& model, const std::map<std::string, literal>& values,
                               const part_differs& differs, const std::filesystem::path& file);
 

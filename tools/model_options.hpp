@@ -38,8 +38,8 @@ dim_bindings parse_bindings(const std::vector<std::string>& texts);
 // Throws error{usage} for a name that the program does not have; the message suggests the nearest one.
 void require_known_dimensions(const program& p, const dim_bindings& sizes);
 
-// As a session takes them; payloads of files are read in workers unless --in-process is given. Throws error{usage} for
-// options that exclude each other or mean nothing.
+// Converts the options to those of a session. Payloads of files are read in workers unless --in-process is given.
+// Throws error{usage} for options that exclude each other or have no meaning.
 session_options session_options_of(const model_options& options);
 
 // --tune-budget in milliseconds; 30 s by default.

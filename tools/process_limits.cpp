@@ -32,8 +32,8 @@ struct unit {
 constexpr std::array units{unit{"", 1},          unit{"B", 1},     unit{"KiB", 1 << 10}, unit{"MiB", 1 << 20},
                            unit{"GiB", 1 << 30}, unit{"KB", 1000}, unit{"MB", 1000000},  unit{"GB", 1000000000}};
 
-// The process that tells why it ends, and whether its limit is also that of processes that are forked from it. Without
-// a limit these (compile workers) abort, and their parent tells it.
+// The process that reports why it ends, and whether its limit also holds for processes that are forked from it. Forked
+// processes without that limit (compile workers) abort, and their parent reports it.
 struct reporting_process {
   pid_t number = 0;
   bool limits_children = false;

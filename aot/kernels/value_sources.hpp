@@ -1,4 +1,4 @@
-// What a value is computed from, as far as kernel formation asks: 8-bit tensors, irregular reads, parts of a tensor.
+// Queries of kernel formation about what a value is computed from: 8-bit tensors, irregular reads, parts of a tensor.
 // Pure; any thread.
 #pragma once
 

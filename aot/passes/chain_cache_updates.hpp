@@ -14,7 +14,7 @@ class rewrite_log;
 
 struct chain_cache_updates {
   rewrite_log* log = nullptr;
-  // Of the cache of a layer. Copying less takes less time than a launch of its own for the layer's row.
+  // Smallest cache of one layer, in bytes. Copying fewer bytes takes less time than another launch for each layer.
   std::size_t least_bytes = 512 << 10;
 
   std::string_view name() const { return "chain_cache_updates"; }

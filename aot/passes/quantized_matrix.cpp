@@ -31,7 +31,8 @@ bool comes_of_constants(value v, const dim& elements, bool& packed) {
                                        [&](value input) { return comes_of_constants(input, elements, packed); });
 }
 
-// The numbers of a constant, or of one that is broadcast, for each row and group of a matrix; nullopt if it has others.
+// Returns a constant (perhaps behind a broadcast) as [rows, groups]; nullopt unless it has one number for each row and
+// group of the matrix, or one for all.
 std::optional<literal> numbers_of_groups(value v, const quantized_matrix& matrix) {
   while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
   const literal* data = module::constant(v);
@@ -40,14 +41,14 @@ std::optional<literal> numbers_of_groups(value v, const quantized_matrix& matrix
   const std::int64_t given = data->type().element_count();
   if (given != 1 && given != count) return std::nullopt;
   const shape type{data->type().type, {matrix.rows, groups}};
-  // Numbers along k, of which a square matrix has as many, are others.
+  // The count alone does not tell numbers per row from numbers along the depth of a square matrix.
   const auto dims = data->type().static_dims();
   if (given > 1 && (dims.size() < 2 || dims.front() != matrix.rows || dims.back() != 1)) return std::nullopt;
   if (given == count) return data->reshaped(type.dims);
   return literal::from_doubles(type, std::vector<double>(static_cast<std::size_t>(count), data->at(0)));
 }
 
-// The operand of a binary operation that is no constant, and the other one.
+// Returns the operand of a binary operation that is computed and the one that is constant, in this order.
 std::optional<std::pair<value, value>> computed_and_constant(value v, scalar_function function) {
   const auto* e = v.producer->op().get_if<elementwise>();
   if (!e || e->function != function) return std::nullopt;
@@ -61,8 +62,8 @@ std::optional<std::pair<value, value>> computed_and_constant(value v, scalar_fun
   return std::nullopt;
 }
 
-// Whether all that reads its result, through arithmetic and reshapes, are products whose right matrix it is. Rewrites
-// leave users behind that nothing uses.
+// Returns true if the result of `from` is read only by products, as their right matrix, perhaps through arithmetic and
+// reshapes. Users that have no users themselves, as rewrites leave them behind, do not count.
 bool only_products_read(const module& m, const instruction& from, const dim& elements) {
   bool read = false;
   for (const instruction* user : from.users()) {

@@ -29,7 +29,7 @@ struct file_statement {
 
 std::filesystem::path signature_file_of(const std::filesystem::path& file);  // FILE.sig
 
-// What can be said of the file as it is.
+// Returns the statement to sign about the present contents of the file.
 file_statement describe_file(const std::filesystem::path& file, std::uint64_t version);
 std::string signed_statement(const file_statement& statement, const signing_key& key);
 

@@ -12,7 +12,7 @@
 
 namespace kiln::codegen {
 
-// What a target has for these functions.
+// The instructions and functions of a target from which elementary_function() builds others.
 struct approximations {
   // Names of LLVM's f32 intrinsics for approximations in hardware. Empty if there is none: a polynomial or a division
   // is used, and the functions with the suffix ".fast" cannot be built.

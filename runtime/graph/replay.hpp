@@ -101,9 +101,8 @@ class graph_replay {
   // stream. NVIDIA's driver (13.0) makes all graphs of a process slower, for good, once two streams have been given
   // eight launches each, and the device's own has those of `prepare`.
   bool wants_own_stream() const { return !eager_for_good_ && (way_ == run_way::eager || before_capture()); }
-  // What drivers load late cannot be loaded into a capture, so a captured part is run once before.
+  // Drivers load some code at its first launch, which a capture does not allow. So a captured part is run once before.
   bool before_capture() const { return runs_ == 1 && captures_; }
-  void start_trial();
   void take(const graph_trial::turn& turn, double milliseconds);
   std::size_t made() const { return counts_.captures + counts_.rebuilds; }
   void look_at_queued();

@@ -19,11 +19,11 @@ namespace arith = mlir::arith;
 constexpr std::int64_t side = 4, pixels = 2, window = 3, factors = side * side;
 // Below this many channels, the transformations cost about as much as the products that they save.
 constexpr std::int64_t fewest_channels = 32;
-// Patches of a block. Few stay in near caches with what is computed of them. More use the weights more often, which
-// pays if the weights are so many times larger than the second-level cache.
+// Numbers of patches of a block. A few patches stay in near caches with their transforms and sums. Many patches read
+// the weights less often, which is faster if the weights are large_weights times the size of the second-level cache.
 constexpr std::int64_t few_patches = 12, many_patches = 24, large_weights = 8;
-// Where registers hold the sums of so many rows by two vectors. Images of 14, 28 and 56 pixels then have whole numbers
-// of blocks, which many threads share evenly.
+// On targets with even_registers vector registers, which hold the sums of 14 rows and two vectors of columns: images of
+// 14, 28 and 56 pixels have a whole number of such blocks, which threads share evenly.
 constexpr std::int64_t even_patches = 14, even_registers = 32;
 // Each item has scratch memory of its own, so there are at most this many. More work is done by the same items.
 constexpr std::int64_t most_items = 64;
@@ -316,12 +316,12 @@ class winograd_emitter {
   tile_shape tile;
   // Patches of a part, and panels of all columns.
   std::int64_t block, panels;
-  // Elements from one factor to the next. A few more than there are, so that factors do not share cache sets.
+  // Elements from one factor to the next. Padding keeps the factors out of each other's cache sets.
   std::int64_t image_pitch, product_pitch;
   channel_view image;
   buffer weights;
   Value pixel_pointer, weight_pointer, patch_pointer, product_pointer;
-  // Where an epilogue of many instructions, which is emitted once, finds the sums; null for others.
+  // The sums for a long epilogue, whose code is emitted once, in memory; null if the epilogue is short.
   Value results;
   // Of the current item.
   Value patch_offset, product_offset, first_patch;

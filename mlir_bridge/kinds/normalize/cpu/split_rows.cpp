@@ -17,7 +17,7 @@ namespace {
 namespace arith = mlir::arith;
 using mlir::vector::CombiningKind;
 
-// With so many rows there are items enough. Shorter rows and parts are not worth a launch more.
+// More rows than this keep all threads busy without parts. Shorter rows and parts are not worth a second launch.
 constexpr std::int64_t most_rows = 4, fewest_elements = 32768, fewest_of_part = 256;
 
 // A part of a row is what lies at one index of its first axis. The first stage computes the mean of each part and the
