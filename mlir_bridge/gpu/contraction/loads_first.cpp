@@ -9,13 +9,13 @@ namespace kiln::gpu {
 
 using mlir::Value;
 
-void loads_first(mlir::Block& block, mlir::Operation* before) {
+mlir::Operation* loads_first(mlir::Block& block, mlir::Operation* before) {
   std::vector<mlir::Operation*> emitted;
   for (auto at = before ? std::next(before->getIterator()) : block.begin(); at != block.end(); ++at)
     emitted.push_back(&*at);
   std::set<mlir::Operation*> early;
   for (auto op = emitted.rbegin(); op != emitted.rend(); ++op) {
-    if ((*op)->getNumRegions()) return;
+    if ((*op)->getNumRegions()) return before;
     if (!mlir::isa<mlir::LLVM::LoadOp>(**op) && !early.contains(*op)) continue;
     early.insert(*op);
     for (Value input : (*op)->getOperands())
@@ -28,6 +28,7 @@ void loads_first(mlir::Block& block, mlir::Operation* before) {
     else if (op != &block.front()) op->moveBefore(&block.front());
     last = op;
   }
+  return last;
 }
 
 }  // namespace kiln::gpu

@@ -9,7 +9,7 @@ class Operation;
 namespace kiln::gpu {
 
 // In the code that was emitted at the end of the block after `before`, moves loads and the computation of their
-// addresses in front of everything else.
-void loads_first(mlir::Block& block, mlir::Operation* before);
+// addresses in front of everything else. Returns the last of them, or `before` if there are none.
+mlir::Operation* loads_first(mlir::Block& block, mlir::Operation* before);
 
 }  // namespace kiln::gpu

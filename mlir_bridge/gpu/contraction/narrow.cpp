@@ -49,8 +49,9 @@ class narrow_kernel {
     write(finished(std::move(sums)));
     constexpr std::int64_t half_of_threads = 1024;
     // Packed weights need more registers once they are unpacked.
-    if (!shape_.stages && shape_.together == 1)
-      keep_loads_in_place(e_, std::max<std::int64_t>(1, half_of_threads / group_.threads()));
+    const std::int64_t threads = group_.threads() * (shape_.together > 1 ? 2 : 1);
+    if (!shape_.stages && (shape_.together == 1 || loads_packed_early()))
+      keep_loads_in_place(e_, std::max<std::int64_t>(1, half_of_threads / threads));
     group_.close();
   }
 
@@ -200,11 +201,24 @@ class narrow_kernel {
            problem_.n.value() * problem_.k.value() * storage_bits(types_.factor) / 8 >= least_bytes;
   }
 
+  // Packed weights are loaded before preceding kernels end, where those of all columns are and their rows take few
+  // registers.
+  bool loads_packed_early() const {
+    return begins_early() && e_.target.family == target_family::nvidia &&
+           (shape_.row_parts == 1 || problem_.m == dim(1));
+  }
+
   // Waits for preceding kernels. What was read before are the arguments from number `first` on.
   void wait_early(std::size_t first) {
     for (std::size_t i = first; i < e_.arguments().size(); ++i)
       e_.current().early_arguments.push_back(static_cast<std::uint32_t>(i));
     group_.await_predecessors();
+  }
+
+  void begin_after_predecessors(std::size_t first_argument) {
+    wait_early(first_argument);
+    prefetch_epilogue();
+    if (scales_) scales_->load();
   }
 
   // Asks for the tensors of the result's form that the epilogue reads, such as a residual, because that is where the
@@ -233,18 +247,33 @@ class narrow_kernel {
     const std::size_t arguments = e_.arguments().size();
     for (std::int64_t u = 0; u < shape_.unroll; ++u)
       gather(ev, packed || early ? wanted_of_b(step, u) : wanted(step, u), chunks[static_cast<std::size_t>(u)]);
-    if (packed) loads_first(*block, before);
-    else schedule_barrier(code_, e_.target.family, passing::arithmetic);
-    if (early) wait_early(arguments);
-    if (early) prefetch_epilogue();
-    if (early && scales_) scales_->load();
+    std::vector<std::vector<values>> of_a(static_cast<std::size_t>(shape_.unroll));
+    const bool packed_early = early && packed && loads_packed_early();
+    if (packed) {
+      mlir::Operation* last = loads_first(*block, before);
+      mlir::OpBuilder::InsertionGuard guard(code_.builder);
+      // Nothing is unpacked before the rows are asked for.
+      if (packed_early && last) code_.builder.setInsertionPointAfter(last);
+      if (early) begin_after_predecessors(arguments);
+      for (std::int64_t u = 0; packed_early && u < shape_.unroll; ++u)
+        gather(ev, wanted_of_a(step, u), of_a[static_cast<std::size_t>(u)]);
+      if (packed_early) issue_loads(e_);
+    } else {
+      schedule_barrier(code_, e_.target.family, passing::arithmetic);
+      if (early) begin_after_predecessors(arguments);
+    }
     // Packed weights need the registers, so A is loaded when it is needed, because it is in a near cache.
     for (std::int64_t u = 0; early && !packed && u < shape_.unroll; ++u)
       gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
     // Of two products, the registers of A would be missed by another workgroup.
     if (!packed && !(early && shape_.products > 1)) issue_loads(e_);
     for (std::int64_t u = 0; u < shape_.unroll; ++u) {
-      if (packed) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+      if (packed && !packed_early) gather(ev, wanted_of_a(step, u), chunks[static_cast<std::size_t>(u)]);
+      for (std::size_t turn = 0; turn < of_a[static_cast<std::size_t>(u)].size(); ++turn) {
+        const values& loaded = of_a[static_cast<std::size_t>(u)][turn];
+        values& all = chunks[static_cast<std::size_t>(u)][turn];
+        all.insert(all.end(), loaded.begin(), loaded.end());
+      }
       for (const values& of_turn : chunks[static_cast<std::size_t>(u)]) multiply(of_turn, sums);
     }
     return sums;

@@ -71,6 +71,10 @@ void hopper_code::synchronize_cluster() {
   assembly("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;", "~{memory}", {});
 }
 
+void hopper_code::arrive_at_cluster() { assembly("barrier.cluster.arrive.release;", "~{memory}", {}); }
+
+void hopper_code::wait_for_cluster() { assembly("barrier.cluster.wait.acquire;", "~{memory}", {}); }
+
 void hopper_code::synchronize_threads(std::int64_t barrier, std::int64_t threads) {
   assembly(fmt::format("bar.sync {}, {};", barrier, threads), "~{memory}", {});
 }
@@ -79,6 +83,11 @@ Value hopper_code::load_word_of(Value rank, Value address) {
   return assembly(
       "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $1, $2;\nld.shared::cluster.b32 $0, [remote];\n}",
       "=r,r,r,~{memory}", {address, rank}, {code_.builder.getI32Type()})[0];
+}
+
+void hopper_code::store_word_of(Value rank, Value address, Value word) {
+  assembly("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $0, $1;\nst.shared::cluster.f32 [remote], $2;\n}",
+           "r,r,f,~{memory}", {address, rank, word});
 }
 
 // --- barriers

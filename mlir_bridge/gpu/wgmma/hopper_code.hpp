@@ -43,12 +43,16 @@ class hopper_code {
   Value exchange(Value v, std::int64_t mask);
   // For a whole warpgroup; a multiple of 8.
   void set_register_limit(std::int64_t registers, bool increase);
-  // Barrier for all threads of all workgroups of the cluster.
+  // Barrier for all threads of all workgroups of the cluster, and its two halves.
   void synchronize_cluster();
+  void arrive_at_cluster();
+  void wait_for_cluster();
   void synchronize_threads(std::int64_t barrier,
                            std::int64_t threads);  // whole warps of the workgroup; barriers 1 to 15
   // Loads 32 bits of another workgroup's shared memory, from the same address as in ours.
   Value load_word_of(Value rank, Value address);
+  // Stores an f32 there. The other workgroup reads it after the cluster's next barrier.
+  void store_word_of(Value rank, Value address, Value word);
 
   // --- barriers (8 bytes of shared memory). A phase ends after `count` arrivals, when all expected bytes have arrived.
   void initialize_barrier(Value barrier, std::int64_t count);

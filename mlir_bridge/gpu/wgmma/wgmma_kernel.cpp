@@ -5,9 +5,12 @@
 #include <tuple>
 #include <utility>
 
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/split_f32.hpp"
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
 #include "mlir_bridge/gpu/wgmma/row_squares.hpp"
+#include "mlir_bridge/gpu/wgmma/split_sums.hpp"
+#include "mlir_bridge/gpu/wgmma/transposed_epilogue.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
 
@@ -29,8 +32,6 @@ constexpr std::int64_t most_sums_without_limits = 96;
 constexpr std::int64_t producer_registers = 40, consumer_registers = 232;
 static_assert((producer_registers + 2 * consumer_registers) * group_threads <= 65536);
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 class wgmma_writer {
  public:
   wgmma_writer(kernel_emitter& e, const wgmma_problem& problem, const wgmma_tile& tile)
@@ -42,6 +43,10 @@ class wgmma_writer {
         squares_(e.code, hopper_, problem, tile) {
     shape_ = {tile.n,           tile.row_blocks(), problem.a.memory.type, problem.b.memory.type, problem.a.k_inner,
               problem.b.k_inner};
+    if (tile.transposed) {
+      shape_.columns = tile.a_rows(), shape_.row_blocks = tile.n / block_rows;
+      std::swap(shape_.a, shape_.b), std::swap(shape_.a_k_inner, shape_.b_k_inner);
+    }
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
     channel_blocks_ = problem.image ? ceil_div(problem.image->channels, k_elements_) : 1;
     blocks_ = problem.image ? problem.image->taps() * channel_blocks_ : ceil_div(problem.k, k_elements_);
@@ -51,7 +56,8 @@ class wgmma_writer {
     // Each warp releases the stage whose rows it has squared.
     releasers_ = problem.epsilon ? 4 : 1;
     tiles_ = tiles_m_ * tiles_n_ * problem.batch;
-    clusters_ = std::min(tiles_, resident_clusters(tile, e.target));
+    // Workgroups of a transposed tile exchange their sums once.
+    clusters_ = tile.transposed && tile.splits > 1 ? tiles_ : std::min(tiles_, resident_clusters(tile, e.target));
     // Kernels of few rows wait for weights, so these are read before the predecessors have ended.
     early_ = tile.pairs;
     if (!problem.open_m) return;
@@ -88,9 +94,10 @@ class wgmma_writer {
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
     empty_ = code_.add(full_, t_.stages * 8);
-    const std::int64_t warp_bytes = epilogue_bytes(e_, p_);
-    epilogue_memory_ = group.lds(std::max<std::int64_t>(16, t_.consumers * 4 * warp_bytes), 16);
-    if (p_.epsilon) scale_memory_ = group.lds(block_rows * 4, 16);
+    const std::int64_t warp_bytes = t_.transposed ? 0 : epilogue_bytes(e_, p_),
+                       end_bytes = t_.transposed ? exchange_bytes(t_, p_.products()) : t_.consumers * 4 * warp_bytes;
+    epilogue_memory_ = group.lds(std::max<std::int64_t>(16, end_bytes), 16);
+    if (p_.epsilon && !t_.transposed) scale_memory_ = group.lds(block_rows * 4, 16);
 
     thread_ = hopper_.narrow(group.thread());
     Value workgroup_number = hopper_.narrow(group.block());
@@ -112,7 +119,9 @@ class wgmma_writer {
       hopper_.publish_barriers();
     });
     group.barrier();
-    if (t_.cluster() > 1) hopper_.synchronize_cluster();
+    // The workgroups of a transposed tile meet again before they exchange sums.
+    if (t_.transposed && t_.splits > 1) hopper_.arrive_at_cluster();
+    else if (t_.cluster() > 1) hopper_.synchronize_cluster();
 
     Value warpgroup = hopper_.uniform(code_.div(thread_, group_threads));
     code_.branch(
@@ -127,7 +136,7 @@ class wgmma_writer {
           return values();
         });
     // A workgroup must not exit while other workgroups copy to its shared memory or arrive at its barriers.
-    if (t_.cluster() > 1) hopper_.synchronize_cluster();
+    if (t_.cluster() > 1 && !t_.transposed) hopper_.synchronize_cluster();
     group.close();
   }
 
@@ -233,7 +242,8 @@ class wgmma_writer {
       // Not before: what successors read early would delay our own copies.
       if (early_) group.admit_successors();
     });
-    // Matches the cluster barrier of the consumers in add_splits.
+    // These match the cluster barriers of the consumers.
+    if (t_.splits > 1 && t_.transposed) hopper_.wait_for_cluster();
     if (t_.splits > 1) hopper_.synchronize_cluster();
   }
 
@@ -341,9 +351,12 @@ class wgmma_writer {
   void consume(Value warpgroup, std::int64_t warp_bytes) {
     if (limits_registers()) hopper_.set_register_limit(consumer_registers, true);
     Value in_group = code_.rem(thread_, group_threads);
+    const transposed_epilogue transposed(e_, hopper_, p_, t_, t_.splits > 1 ? rank_ : hopper_.number(0),
+                                         epilogue_memory_);
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
       for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(t_.parts > 1 ? code_.number(v.getType(), 0) : v);
+      if (t_.transposed) transposed.prefetch(place_of(tile).column, in_group);
       const std::size_t end_of_sums = carried.size();
       carried.resize(end_of_sums + static_cast<std::size_t>(squares_.count()),
                      code_.number(code_.builder.getF32Type(), 0));
@@ -354,6 +367,7 @@ class wgmma_writer {
         Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
               b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
         const auto squares_begin = now.begin() + static_cast<std::ptrdiff_t>(end_of_sums);
+        if (t_.transposed) std::swap(a, b);
         values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_),
                                              values(now.begin() + 2, squares_begin));
         const values squares = squares_.add(stage_memory_, at.stage, in_group, values(squares_begin, now.end()));
@@ -371,10 +385,17 @@ class wgmma_writer {
         release(carried[0], in_group, {});
       }
       tile_place place = place_of(tile);
+      if (t_.transposed) {
+        if (t_.splits > 1) hopper_.wait_for_cluster();
+        const values squares(carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums), carried.end());
+        transposed.write(sums, squares, place.column, in_group);
+        return values{carried[0], carried[1]};
+      }
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
       Value row =
           code_.add(place.row, code_.add(code_.mul(warpgroup, t_.row_blocks() * block_rows), code_.mul(warp, 16)));
-      Value shared = byte_address(epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
+      Value shared =
+          byte_address(code_, epilogue_memory_, code_.mul(code_.add(code_.mul(warpgroup, 4), warp), warp_bytes));
       squares_.scale(sums, values(carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums), carried.end()),
                      scale_memory_, in_group);
       wgmma_tile part_of_tile = t_;
@@ -387,7 +408,7 @@ class wgmma_writer {
       }
       if (t_.splits > 1) {
         // Each workgroup of the cluster completes a part of the columns.
-        sums = add_splits(sums);
+        sums = add_splits(code_, hopper_, t_, sums, {stage_memory_, stages_, thread_, rank_});
         part_of_tile.n = t_.n / t_.splits, part_of_tile.cluster_n = t_.splits;
         column = code_.add(column, code_.mul(rank_, part_of_tile.n));
       }
@@ -412,39 +433,6 @@ class wgmma_writer {
     for (std::size_t i = 0; i < sums.size(); ++i)
       result.push_back(code_.make<mlir::arith::AddFOp>(sums[i], of_block[i]));
     return result;
-  }
-
-  // Returns the sums of all workgroups of the cluster for our n / splits columns. They are exchanged in the memory of
-  // the stages: register i of thread t is at i * threads + t.
-  values add_splits(const values& sums) {
-    const std::int64_t threads = t_.consumers * group_threads, of_block = t_.n / 2, ours = of_block / t_.splits;
-    // Wait until no consumer reads the stages any more.
-    hopper_.synchronize_threads(1, threads);
-    auto offset = [&](Value i) { return code_.mul(code_.add(code_.mul(i, threads), thread_), 4); };
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      code_.make<mlir::LLVM::StoreOp>(
-          sums[i], byte_address(stage_memory_, offset(hopper_.number(static_cast<std::int64_t>(i)))), 4u);
-    hopper_.synchronize_cluster();
-    values result;
-    for (std::int64_t block = 0; block < t_.row_blocks(); ++block)
-      for (std::int64_t i = 0; i < ours; ++i) {
-        Value address = code_.add(stages_, offset(code_.add(code_.mul(rank_, ours), block * of_block + i))), sum;
-        for (std::int64_t split = 0; split < t_.splits; ++split) {
-          Value word = hopper_.load_word_of(hopper_.number(split), address);
-          if (sums[0].getType().isF32()) word = code_.make<mlir::arith::BitcastOp>(sums[0].getType(), word);
-          if (!sum) sum = word;
-          else if (sums[0].getType().isF32()) sum = code_.make<mlir::arith::AddFOp>(sum, word);
-          else sum = code_.make<mlir::arith::AddIOp>(sum, word);
-        }
-        result.push_back(sum);
-      }
-    return result;
-  }
-
-  Value byte_address(Value pointer, Value offset) {
-    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer,
-                                         llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)},
-                                         mlir::LLVM::GEPNoWrapFlags::inbounds);
   }
 
   // Releases the stage before `stage`: one thread per workgroup that copies to the stage arrives at that workgroup's

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <ranges>
+#include <string>
 #include <vector>
 
 namespace kiln::gpu {
@@ -28,6 +31,9 @@ constexpr std::int64_t least_f32_products = std::int64_t{1} << 26;
 // Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
 // fewer tiles, too few compute units ask for them.
 constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40;
+// Tiles are transposed to divide k among workgroups, which must be worth it. Measured in steps of a language model on
+// an H200: 8192 x 2048 gains, 2048 x 2048 loses.
+constexpr std::int64_t least_exchanged_bytes = 16 << 20;
 // With up to this many rows, half of a tile or more is empty, which only pays for few 16-bit rows.
 constexpr std::int64_t too_few_rows = 32;
 
@@ -44,8 +50,12 @@ std::int64_t tiles_of(const wgmma_tile& tile, const wgmma_size& size) {
 // the sums fit into the memory of the stages, and each workgroup adds up whole instructions' columns.
 bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const std::int64_t blocks = blocks_of(size), each = ceil_div(blocks, tile.splits);
-  return !size.largest && tile.cluster_m == 1 && tile.cluster_n == 1 && (tile.splits - 1) * each < blocks &&
-         tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
+  if (size.largest || tile.cluster_m * tile.cluster_n > 1 || (tile.splits - 1) * each >= blocks) return false;
+  // A second workgroup has room on each compute unit.
+  if (tile.transposed)
+    return tile.n / size.products % (tile.splits * 8) == 0 &&
+           tiles_of(tile, size) <= resident_clusters(tile, target) * (tile.pairs ? 2 : 1);
+  return tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
@@ -53,8 +63,14 @@ bool is_few(const wgmma_size& size) {
   return size.parts == 1 && size.element_bytes == 2 && size.m <= few_rows && size.image_tiles.empty();
 }
 
+// Whole vectors of columns are stored, and the number of rows is known.
+bool may_transpose(const wgmma_size& size) {
+  return is_few(size) && size.a_k_inner && !size.open && size.batch == 1 && size.n / size.products % 8 == 0;
+}
+
 // Everything but the stages.
 std::int64_t other_bytes(const wgmma_tile& tile, const wgmma_size& size) {
+  if (tile.transposed) return barrier_bytes + exchange_bytes(tile, size.products);
   const std::int64_t scales = size.scaled ? block_rows * 4 : 0;
   return barrier_bytes + scales + tile.consumers * 4 * size.epilogue_bytes;
 }
@@ -62,19 +78,39 @@ std::int64_t shared_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   return tile.stages * tile.stage_bytes() + other_bytes(tile, size);
 }
 
+// What the estimates for few rows have in common: products and what they read overlap.
+double overlapped(double multiplying, double reading) {
+  constexpr double launch = 4400, of_tile = 500, overlap = 0.08;
+  return launch + of_tile + std::max(multiplying, reading) + overlap * std::min(multiplying, reading);
+}
+
+// Cycles of a transposed tile's product, in one round of clusters. Fitted to whole steps of a language model on an H200
+// with 8 and 32 rows of 8192 x 2048 (bench/README.md, "A llama of 1.2 B parameters"): few workgroups do not keep the
+// memory busy, and those of a cluster exchange their sums.
+double transposed_cost(const wgmma_tile& tile, const wgmma_size& size) {
+  constexpr double of_block = 100, least = 16, copied_bytes = 80, memory_bytes = 1800, workgroup_bytes = 26;
+  constexpr double of_split = 1500, sent_bytes = 16;
+  const double instructions = static_cast<double>(tile.n / block_rows * 4),
+               cycles = std::max(least, static_cast<double>(tile.few_rows) / 2),
+               block = std::max(instructions * cycles, static_cast<double>(tile.stage_bytes()) / copied_bytes),
+               workgroups = static_cast<double>(tiles_of(tile, size) * tile.splits);
+  return overlapped(static_cast<double>(ceil_div(blocks_of(size), tile.splits)) * (of_block + block),
+                    static_cast<double>(size.k * size.n * size.element_bytes) /
+                        std::min(memory_bytes, workgroups * workgroup_bytes)) +
+         of_split + static_cast<double>(tile.n * tile.few_rows * 4) / sent_bytes;
+}
+
 // Cycles of few 16-bit rows, whose matrix comes from memory: fitted to 96 kernels of 8 to 32 rows on an H100, with a
 // mean error of 3 % (bench/README.md, "Products of few rows"), except `of_split`, which was 3,700: in a graph the next
-// kernel's loads fill the exchange of sums. Matrix and products overlap, and a part of k costs more
-// than elsewhere beside so short a product.
+// kernel's loads fill the exchange of sums. A part of k costs more than elsewhere beside so short a product.
 double few_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  constexpr double launch = 4400, of_tile = 500, of_block = 30, stalls = 1.07, of_split = 2700;
-  constexpr double memory_bytes = 1800, overlap = 0.08;
+  constexpr double of_next_tile = 500, of_block = 30, stalls = 1.07, memory_bytes = 1800, of_split = 2700;
+  if (tile.transposed) return transposed_cost(tile, size);
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target))),
                blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
-  const double multiplying = waves * blocks * (of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * stalls),
-               reading = static_cast<double>(size.batch * size.k * size.n * size.element_bytes) / memory_bytes;
-  return launch + std::max(multiplying, reading) + overlap * std::min(multiplying, reading) + waves * of_tile +
-         (tile.splits == 1 ? 0 : of_split);
+  return overlapped(waves * blocks * (of_block + static_cast<double>(tile.m * tile.n * 64) / 2048 * stalls),
+                    static_cast<double>(size.batch * size.k * size.n * size.element_bytes) / memory_bytes) +
+         (waves - 1) * of_next_tile + (tile.splits == 1 ? 0 : of_split);
 }
 
 // Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
@@ -115,8 +151,9 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // shared memory is then the tile of B, whose sums with it nobody stores. So both tiles together must have that many
   // rows.
   const std::int64_t rows = ceil_div(size.m, 8) * 8;
-  const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() && rows < tile.m &&
-                   rows + tile.n >= tile.m && tile.cluster_m * tile.cluster_n == 1;
+  const bool few = size.parts == 1 && size.a_k_inner && size.image_tiles.empty() &&
+                   (tile.transposed || (rows < tile.m && rows + tile.n >= tile.m)) &&
+                   tile.cluster_m * tile.cluster_n == 1;
   // What the tensor map brings depends on an open number of rows (wgmma_kernel.cpp), the memory for it does not.
   tile.few_rows = few && !size.open ? rows : 0;
   // Small weights are in a near cache and need no time of others.
@@ -152,10 +189,15 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
   if (size.products > 1 || size.scaled) {
-    const bool together = is_few(size) && tile.m == block_rows && tile.consumers == 1 && tile.cluster() == 1;
+    const bool together = is_few(size) && tile.m == block_rows && tile.consumers == 1 &&
+                          tile.cluster() == (tile.transposed ? tile.splits : 1);
     if (!together || tile.n % (size.products * block_rows)) return false;
   }
-  if (tile.few_rows && (tile.few_rows + tile.n < tile.m || tile.cluster_m * tile.cluster_n > 1)) return false;
+  if (tile.few_rows && ((!tile.transposed && tile.few_rows + tile.n < tile.m) || tile.cluster_m * tile.cluster_n > 1))
+    return false;
+  if (tile.transposed && !(may_transpose(size) && tile.m == block_rows && tile.consumers == 1 && tile.few_rows &&
+                           tile.n % (size.products * block_rows) == 0))
+    return false;
   if (!size.image_tiles.empty() && (tile.cluster_m * tile.cluster_n > 1 || !size.image_tiles.contains(tile.m)))
     return false;
   if (size.element_bytes == 1 && (!size.a_k_inner || !size.b_k_inner)) return false;
@@ -190,6 +232,13 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
     }
+  for (std::int64_t n : {64, 128})
+    for (std::int64_t splits : {2, 4, 8}) {
+      if (size.n * size.k * size.element_bytes < least_exchanged_bytes) continue;
+      wgmma_tile tile{.m = block_rows, .n = n, .transposed = true, .consumers = 1, .splits = splits};
+      fill_stages(tile, size, target);
+      if (legal(tile, size, target)) result.push_back(tile);
+    }
   return result;
 }
 
@@ -203,7 +252,8 @@ std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, con
                        {"consumers", t.consumers},
                        {"cluster_m", t.cluster_m},
                        {"cluster_n", t.cluster_n},
-                       {"splits", t.splits}},
+                       {"splits", t.splits},
+                       {"transposed", t.transposed}},
                       cost(t, size, target)});
   return result;
 }
@@ -228,7 +278,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
                      least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
-  const bool too_narrow = size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles;
+  const bool too_narrow =
+      size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles && (!best->transposed || size.m == 1);
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k < least_f32_products) return std::nullopt;
@@ -244,6 +295,7 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
+  tile.transposed = choose(configuration, "transposed", configuration.contains("tile_m") ? 0 : tile.transposed) != 0;
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
   // If all tiles run at the same time, their order does not matter. Without the grouping there is one division less,

@@ -21,6 +21,10 @@ struct wgmma_tile {
   // Leaves room for a second workgroup on each compute unit, so that the next kernel's can read its weights while this
   // one ends, as this one's did.
   bool pairs = false;
+  // The instructions compute the transposed result: their rows are columns of B, 64 each, and their columns the few
+  // rows of A, rounded up to 8, so that none of their products is wasted. `m` and `consumers` are those of one
+  // instruction.
+  bool transposed = false;
   // Number of blocks of 128 bytes of k in shared memory.
   std::int64_t stages = 4;
   // Warpgroups that multiply. One more warpgroup copies.
@@ -41,12 +45,23 @@ struct wgmma_tile {
   std::int64_t threads() const { return (consumers + 1) * 128; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
   // Registers that the sums take in a consumer thread.
-  std::int64_t sums() const { return row_blocks() * n / 2; }
+  std::int64_t sums() const { return transposed ? n * few_rows / 128 : row_blocks() * n / 2; }
   // With parts, each block has sums of its own, too.
   std::int64_t registers() const { return parts > 1 ? 2 * sums() : sums(); }
   std::int64_t a_rows() const { return few_rows ? few_rows : m; }
   std::int64_t stage_bytes() const { return (a_rows() + n) * 128 * parts; }
 };
+
+// Transposed tiles exchange their sums in shared memory (transposed_epilogue.hpp): columns of each product that a
+// workgroup completes, and the distance of rows of so many columns, such that no two threads store to one bank.
+constexpr std::int64_t exchanged_columns(const wgmma_tile& tile, std::int64_t products) {
+  return tile.n / products / tile.splits;
+}
+constexpr std::int64_t exchange_pitch(std::int64_t columns) { return columns + 4; }
+// Bytes of this memory, with the sums of squares of the rows.
+constexpr std::int64_t exchange_bytes(const wgmma_tile& tile, std::int64_t products) {
+  return tile.splits * tile.few_rows * (products * exchange_pitch(exchanged_columns(tile, products)) + 1) * 4;
+}
 
 // The properties of a product that the choice depends on.
 struct wgmma_size {
@@ -81,9 +96,9 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
 // Returns the tile that is expected to be fastest, changed by "tile_m", "tile_n", "stages", "consumers", "cluster_m",
-// "cluster_n", "splits", "group" and "bounded" of the configuration. Returns nullopt if the result is not legal or if
-// mma.sync is expected to be faster. "wgmma" = 1 or 0 overrules this expectation; the other names are read only with
-// "wgmma" = 1.
+// "cluster_n", "splits", "transposed", "group" and "bounded" of the configuration. Returns nullopt if the result is not
+// legal or if mma.sync is expected to be faster. "wgmma" = 1 or 0 overrules this expectation; the other names are read
+// only with "wgmma" = 1.
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
                                             const kernel_configuration& configuration);
 

@@ -149,6 +149,50 @@ TEST(wgmma, few_rows_take_no_memory_for_rows_that_there_are_not) {
   EXPECT_GE(all.lds_bytes, 13 * 128 * 128);
 }
 
+// Columns of large weights are the rows of the instructions, and the few rows their columns. The workgroups of a
+// cluster divide k and send their sums to each other.
+TEST(wgmma, few_rows_of_large_weights_are_columns_of_instructions) {
+  const auto made = [](std::int64_t rows, std::int64_t columns) {
+    return finalize_for(
+        *dot_module({rows, 8192}, {8192, columns}, {false, false, element_type::f16}, element_type::f16, true),
+        "sm_90");
+  };
+  const auto [kernel, ptx] = made(30, 2048);
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n32k16"));
+  EXPECT_THAT(ptx, HasSubstr(", 1, 1, 1, 0;")) << "columns of the weights lie together";
+  EXPECT_THAT(ptx, HasSubstr(".reqnctapercluster 4"));
+  EXPECT_THAT(ptx, HasSubstr("st.shared::cluster.f32"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  const launch& l = kernel.launches.at(0);
+  EXPECT_EQ(l.grid, 32 * 4);
+  EXPECT_EQ(l.tensor_maps.at(0).box, (dims_of{64, 32}));
+  EXPECT_EQ(l.tensor_maps.at(1).box, (dims_of{64, 64}));
+  ASSERT_EQ(l.early_arguments.size(), 1u);
+  EXPECT_EQ(l.arguments.at(l.early_arguments[0]), (launch_argument{buffer_kind::input, 1}));
+  EXPECT_LE(2 * l.lds_bytes, 226 * 1024) << "the next kernel's workgroup finds room";
+  EXPECT_THAT(made(5, 2048).ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n8k16"));
+  EXPECT_THAT(made(30, 512).ptx, Not(HasSubstr("st.shared::cluster"))) << "the exchange would take longer";
+}
+
+// Also where a normalization, and a second product, are computed with it: the workgroups send sums of squares, too.
+TEST(wgmma, transposed_tiles_are_legal_for_few_rows_only) {
+  const target_row target = find_target("sm_90");
+  gpu::wgmma_size size{.m = 32, .n = 2048, .k = 8192, .b_k_inner = false};
+  gpu::wgmma_tile tile{
+      .m = 64, .n = 64, .few_rows = 32, .pairs = true, .transposed = true, .stages = 4, .consumers = 1, .splits = 4};
+  EXPECT_TRUE(legal(tile, size, target));
+  size.products = 2, size.scaled = true;
+  EXPECT_FALSE(legal(tile, size, target)) << "64 columns of each product";
+  tile.n = 128;
+  EXPECT_TRUE(legal(tile, size, target));
+  tile.splits = 8;
+  EXPECT_TRUE(legal(tile, size, target));
+  size.open = true;
+  EXPECT_FALSE(legal(tile, size, target));
+  size.open = false, size.m = 65;
+  EXPECT_FALSE(legal(tile, size, target));
+}
+
 // Weights of few rows do not wait for preceding kernels, on either kind of matrix instruction.
 TEST(wgmma, few_rows_read_weights_before_they_wait) {
   const auto made = [](std::int64_t rows, kernel_configuration configuration) {

@@ -66,6 +66,10 @@ class narrow_attention {
     }
     read_queries();
     if (waits_for_memory()) issue_loads(e);
+    // What follows is a product of few rows, one workgroup for a compute unit. It may be placed as soon as nothing is
+    // left to load.
+    const bool admits = p.n.batch * p.n.queries <= most_early_rows, at_once = waits_for_memory() && !ahead;
+    if (admits && at_once) group.admit_successors();
     Value end = e.min(e.add(first, of_part), p.keys);
     // Skip keys that no row of the tile sees.
     if (p.limit) end = code.min(end, p.ends_of_rows(group, at, first_row, tile_rows)[1]);
@@ -87,8 +91,7 @@ class narrow_attention {
       if (waits_for_memory()) issue_loads(e);
       return meet(first_key, std::move(own_part), keys, values_of_block, code.add(first_key, of_round));
     });
-    // What follows is then a product of few rows, one workgroup for a compute unit.
-    if (p.n.batch * p.n.queries <= most_early_rows) group.admit_successors();
+    if (admits && !at_once) group.admit_successors();
     store(state);
     group.barrier();
     join_waves();
