@@ -13,6 +13,7 @@
 #include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
 #include "tools/concurrent_runs.hpp"
+#include "tools/device_peaks.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
 #include "tools/launch_profile.hpp"
@@ -113,6 +114,22 @@ run_goal goal_of(const options& o, bool runs_given) {
   return {.runs = runs_given ? o.runs : 1, .ms = parse_duration_ms(o.duration, "--duration")};
 }
 
+// The slowest launch first, each with its shares of the device's peaks, and those that are far from both once more.
+void print_launches(nlohmann::ordered_json rows) {
+  print("  launches timed one by one, without a graph:\n");
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a["ms"].template get<double>() > b["ms"].template get<double>();
+  });
+  for (const auto& r : rows) {
+    const std::string shares = shares_text(r);
+    print("  {:>9.4f} ms  {:<40} {}{}{}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(),
+          r["origin"].get<std::string>().substr(0, 60), shares.empty() ? "" : "  ", shares);
+  }
+  for (const auto& r : rows)
+    if (r["far_from_peaks"].get<bool>())
+      print("  far from the device's peaks: {} ({})\n", r["symbol"].get<std::string>(), shares_text(r));
+}
+
 // What the command prints for people.
 void print_measurement(const options& o, const opened_model& model, const nlohmann::ordered_json& document, bool host) {
   print("{} on {} ({}{})\n", o.file, document["device_description"].get<std::string>(),
@@ -134,14 +151,7 @@ void print_measurement(const options& o, const opened_model& model, const nlohma
         document["launches"].get<int>(), document["interpreted"].get<int>(),
         document["peak_memory_bytes"].get<double>() / (1024 * 1024));
   if (!o.per_kernel) return;
-  print("  launches timed one by one, without a graph:\n");
-  auto rows = document["per_kernel"];
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a["ms"].template get<double>() > b["ms"].template get<double>();
-  });
-  for (const auto& r : rows)
-    print("  {:>9.4f} ms  {:<40} {}\n", r["ms"].get<double>(), r["symbol"].get<std::string>(),
-          r["origin"].get<std::string>().substr(0, 60));
+  print_launches(document["per_kernel"]);
 }
 
 int measure(options o, bool runs_given, const output_options& output) {
@@ -202,7 +212,12 @@ int measure(options o, bool runs_given, const output_options& output) {
   document["per_kernel"] = o.per_kernel || !o.html.empty() || !o.trace.empty()
                                ? profile_launches(exe, turns.last(), std::clamp(o.runs, 1, 20))
                                : nlohmann::ordered_json::array();
-  if (!document["per_kernel"].empty()) add_operations(document["per_kernel"], model.instance().bound(), o.workers);
+  if (!document["per_kernel"].empty()) {
+    add_operations(document["per_kernel"], model.instance().bound(), o.workers);
+    const device_peaks peaks = measure_peaks(exe.target());
+    document["peaks"] = {{"bytes_per_second", peaks.bandwidth}, {"matrix_operations_per_second", peaks.matrix_rate}};
+    add_shares(document["per_kernel"], peaks);
+  }
   if (!o.html.empty()) write_html_report(o.html, document, times);
   if (!o.trace.empty()) write_launch_trace(o.trace, document);
   if (!o.times.empty()) write_times(o.times, times);

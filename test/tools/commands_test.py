@@ -138,6 +138,9 @@ class Commands(KilnCase):
         image, result, weights = 4 * 3 * 9 * 7, 4 * 5 * 9 * 7, 4 * (5 * 3 * 3 * 3 + 5)
         self.assertGreaterEqual(convolution["bytes"], image + result + weights)
         self.assertLessEqual(max(k["live_bytes"] for k in document["per_kernel"]), document["arena_bytes"])
+        self.assertEqual(document["peaks"], {"bytes_per_second": 0, "matrix_operations_per_second": 0})  # the host's are not known
+        for k in document["per_kernel"]:
+            self.assertEqual((k["bandwidth_share"], k["matrix_share"], k["far_from_peaks"]), (None, None, False))
 
     def test_perf_writes_a_trace(self):
         told = self.json("perf", self.compiled(), "-n", "3", "--trace", self.path("trace.json"))
