@@ -1,6 +1,8 @@
 #include "runtime/devices.hpp"
 
 #include <charconv>
+#include <cstdlib>
+#include <initializer_list>
 #include <optional>
 
 #include "runtime/gpu/properties.hpp"
@@ -26,6 +28,16 @@ std::optional<int> number_after(std::string_view prefix, std::string_view name) 
   return number;
 }
 
+// What hides devices from this process, as the end of a sentence about their number.
+std::string hidden_by(gpu::api which) {
+  std::string text;
+  for (const char* name : which == gpu::api::hip
+                              ? std::initializer_list<const char*>{"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
+                              : std::initializer_list<const char*>{"CUDA_VISIBLE_DEVICES"})
+    if (const char* list = std::getenv(name)) text += std::string(", ") + name + "=" + list;
+  return text;
+}
+
 }  // namespace
 
 std::unique_ptr<device> open_device(std::string_view name, const device_options& options) {
@@ -40,7 +52,7 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
     if (!search.driver || *ordinal >= search.driver->device_count())
       throw error(search.driver ? error_kind::no_device : error_kind::no_driver,
                   "device '" + std::string(name) + "': is not available (" + gpu::explain(search) +
-                      "); see kiln devices for those that are");
+                      (search.driver ? hidden_by(which) : "") + "); see kiln devices for those that are");
     auto opened = std::make_unique<gpu_device>(search.driver, *ordinal);
     opened->set_wait_limit(options.wait_limit);
     return opened;

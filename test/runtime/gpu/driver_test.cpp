@@ -70,6 +70,28 @@ TEST_P(gpu_drivers, devices_by_name) {
   refuse(prefix + ":0", error_kind::no_device);
 }
 
+TEST_P(gpu_drivers, the_environment_hides_devices) {
+  const std::string prefix(gpu::name(GetParam().api)),
+      variable = GetParam().api == gpu::api::cuda ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES";
+  const device_options options = options_of(GetParam());
+  ::setenv(variable.c_str(), "1", 1);
+  // The numbers of those that are left begin at 0.
+  EXPECT_EQ(open_device(prefix + ":0", options)->info().description, "Stand-in 1");
+  EXPECT_EQ(find_devices(options).devices.size(), 2u);
+  try {
+    open_device(prefix + ":1", options);
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::no_device);
+    EXPECT_THAT(e.what(), HasSubstr(variable + "=1"));
+  }
+  ::setenv(variable.c_str(), "", 1);
+  EXPECT_EQ(find_devices(options).devices.size(), 1u);
+  ::setenv(variable.c_str(), "1,0", 1);
+  EXPECT_EQ(open_device(prefix + ":1", options)->info().description, "Stand-in 0");
+  ::unsetenv(variable.c_str());
+}
+
 TEST_P(gpu_drivers, machine_code_of_portable_text) {
   auto device = open_stand_in(GetParam());
   auto text = module_text();

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine.hpp"
 #include "entry.hpp"
@@ -112,6 +114,29 @@ int load_module(void** module, const void* image) {
 
 // --- devices ---
 
+namespace {
+
+// The devices that the environment leaves: HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is a list of numbers, which ends
+// for the drivers at the first one that is not a device. They are numbered from 0 in the order of the list.
+std::vector<int> visible_devices() {
+  std::vector<int> all;
+  for (int i = 0; i < e.device_count; ++i) all.push_back(i);
+  const char* list =
+      std::getenv(std::string_view(NAME(cuInit, hipInit)) == "cuInit" ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES");
+  if (!list) return all;
+  std::vector<int> visible;
+  for (const char* at = list; *at;) {
+    char* end = nullptr;
+    const long number = std::strtol(at, &end, 10);
+    if (end == at || number < 0 || number >= e.device_count) break;
+    visible.push_back(static_cast<int>(number));
+    at = *end == ',' ? end + 1 : end;
+  }
+  return visible;
+}
+
+}  // namespace
+
 EXPORT int ENTRY(cuInit, hipInit)(unsigned) {
   return e.call(NAME(cuInit, hipInit), [] { return ok; });
 }
@@ -119,14 +144,20 @@ EXPORT int ENTRY(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
   return e.call(NAME(cuDriverGetVersion, hipDriverGetVersion), [&] { return *version = driver_version(), ok; });
 }
 EXPORT int ENTRY(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
-  return e.call(NAME(cuDeviceGetCount, hipGetDeviceCount), [&] { return *count = e.device_count, ok; });
+  return e.call(NAME(cuDeviceGetCount, hipGetDeviceCount),
+                [&] { return *count = static_cast<int>(visible_devices().size()), ok; });
 }
 EXPORT int ENTRY(cuDeviceGet, hipDeviceGet)(int* device, int index) {
-  return e.call(NAME(cuDeviceGet, hipDeviceGet), [&] { return *device = index, index < e.device_count ? ok : 101; });
+  return e.call(NAME(cuDeviceGet, hipDeviceGet),
+                [&] { return *device = index, index < std::ssize(visible_devices()) ? ok : 101; });
 }
 EXPORT int ENTRY(cuDeviceGetName, hipDeviceGetName)(char* name, int bytes, int device) {
-  return e.call(NAME(cuDeviceGetName, hipDeviceGetName),
-                [&] { return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d", device), ok; });
+  return e.call(NAME(cuDeviceGetName, hipDeviceGetName), [&] {
+    const std::vector<int> visible = visible_devices();
+    return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d",
+                         visible.at(static_cast<std::size_t>(device))),
+           ok;
+  });
 }
 EXPORT int ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(std::size_t* bytes, int) {
   return e.call(NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem), [&] { return *bytes = std::size_t{1} << 36, ok; });
@@ -230,7 +261,7 @@ EXPORT const char* hipGetErrorName(int status) {
   return text;
 }
 EXPORT int hipSetDevice(int device) {
-  return e.call("hipSetDevice", [&] { return current = device, device < e.device_count ? ok : 101; });
+  return e.call("hipSetDevice", [&] { return current = device, device < std::ssize(visible_devices()) ? ok : 101; });
 }
 EXPORT int hipGetDevice(int* device) {
   return e.call("hipGetDevice", [&] { return *device = current, ok; });
