@@ -136,6 +136,10 @@ void greatest_signed(wave& w, const instruction& i) {
   w.scc = static_cast<i32>(low(w, i, 1)) > static_cast<i32>(low(w, i, 2));
   set_scalar(w, i.operands[0], w.scc ? low(w, i, 1) : low(w, i, 2));
 }
+u32 leading_sign_bits(u32 a) {
+  const u32 x = a ^ static_cast<u32>(static_cast<i32>(a) >> 31);
+  return x ? static_cast<u32>(std::countl_zero(x)) : ~u32{0};
+}
 u32 to_signed(float x) {
   if (x != x) return 0;
   return static_cast<u32>(static_cast<i32>(std::clamp(static_cast<double>(x), -2147483648.0, 2147483647.0)));
@@ -253,6 +257,8 @@ const std::vector<operation> scalar_operations = {
     {"s_ff1_i32_b64", first_of_pair},
     {"s_ctz_i32_b64", first_of_pair},
     {"s_flbit_i32_b32", unary<[](u32 a) { return a ? static_cast<u32>(std::countl_zero(a)) : ~u32{0}; }>},
+    {"s_flbit_i32", unary<[](u32 a) { return leading_sign_bits(a); }>},
+    {"s_cls_i32", unary<[](u32 a) { return leading_sign_bits(a); }>},
     {"s_clz_i32_u32", unary<[](u32 a) { return a ? static_cast<u32>(std::countl_zero(a)) : ~u32{0}; }>},
     {"s_sext_i32_i8", unary<[](u32 a) { return static_cast<u32>(static_cast<std::int8_t>(a)); }>},
     {"s_sext_i32_i16", unary<[](u32 a) { return static_cast<u32>(static_cast<std::int16_t>(a)); }>},
