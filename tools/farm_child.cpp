@@ -20,6 +20,7 @@
 #include "tools/command.hpp"
 #include "tools/farm.hpp"
 #include "tools/farm_options.hpp"
+#include "tools/process_limits.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -117,6 +118,8 @@ json answer(const std::string& request) {
     return json::object();
   } catch (const error& e) {
     return {{"kind", name(e.kind())}, {"message", e.what()}};
+  } catch (const std::filesystem::filesystem_error& e) {
+    return {{"kind", name(error_kind::io)}, {"message", e.what()}};
   } catch (const std::bad_alloc&) {
     return {{"kind", name(error_kind::io)}, {"message", "the job needs more memory than its process may have"}};
   } catch (const std::exception& e) {
@@ -144,6 +147,7 @@ std::filesystem::path perform_in_child(const farm_job& job, const std::filesyste
 }
 
 int run_farm_child() {
+  process_limits::report_exhausted_memory();
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // end with the parent, because nobody would read the answer
   int output = dup(STDOUT_FILENO);
   if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 3;

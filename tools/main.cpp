@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
 #include <optional>
 #include <span>
@@ -110,6 +111,8 @@ int outcome_of(Work work, const limit_options& limits) {
     end = ending_of(e.kind(), e.what());
   } catch (const std::bad_alloc&) {
     end = ending_of(error_kind::out_of_memory, "memory: is used up; use smaller dimensions, or a machine with more");
+  } catch (const std::filesystem::filesystem_error& e) {
+    end = ending_of(error_kind::io, e.what());
   } catch (const std::system_error& e) {
     end = e.code() == std::errc::resource_unavailable_try_again
               ? ending_of(error_kind::out_of_memory,

@@ -132,7 +132,7 @@ class FarmJob(Run):
         with open(self.more["FAIL_NTH_OUTPUT"]) as file:
             self.answer = file.read()
         if code != 0 or not self.answer:
-            return code not in (0, 3, "signal 6")  # the worker says how the process ended, and goes on
+            return code not in (3, 4)  # the worker says how the process ended, and goes on
         said = json.loads(self.answer)
         return said.get("kind") == "internal" if said else not filecmp.cmp(self.good, os.path.join(self.job, "result.kiln"), shallow=False)
 
