@@ -16,6 +16,8 @@ namespace {
 
 // Largest number of window positions that are unrolled.
 constexpr std::int64_t most_written_out = 50;
+// Largest number of window positions whose loads may all be in flight.
+constexpr std::int64_t most_loads_ahead = 25;
 // Pixels per thread.
 constexpr std::int64_t most_pixels = 4;
 constexpr std::int64_t most_configured_pixels = 8;
@@ -88,9 +90,13 @@ void window_stage::open(const std::string& name) {
 
 void window_stage::emit(const std::string& name, const std::function<values()>& results) {
   open(name);
-  // Threads without an item skip the window, too. If only the stores were conditional, LLVM would move the sums into
-  // their branch and leave all loads before it, for which no GPU has registers.
-  if (const Value exists = std::exchange(fresh_, {})) code_.when(exists, [&] { store(results()); });
+  // If only the stores are conditional, LLVM moves the sums into their branch and leaves all loads before it. That is
+  // good for a small window, whose loads are then in flight together. No GPU has registers for those of a large one, so
+  // there threads without an item skip the window, too.
+  const std::int64_t taps =
+      std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
+  const bool skips = fresh_ && !items_.is_static() && taps > most_loads_ahead;
+  if (skips) code_.when(std::exchange(fresh_, {}), [&] { store(results()); });
   else store(results());
   close();
 }
