@@ -64,7 +64,8 @@ elementary_functions::reduced_angle elementary_functions::reduce_angle(Value x) 
     Value product = right(b.mul(m, wide64(low)), number64(32));
     product = b.add(b.mul(m, wide64(middle)), product);
     product = b.add(left(wide64(b.mul(mantissa, high)), number64(32)), product);
-    // The rounded quadrant, and the remainder in 62 bits.
+    // The product is the angle in quadrants with 62 bits after the point: its nearest whole number is the quadrant, and
+    // the signed rest is between -1/2 and 1/2.
     Value quadrant = b.make<arith::TruncIOp>(i32, right(b.add(product, number64(std::int64_t{1} << 61)), number64(62)));
     Value rest = b.make<arith::AndIOp>(product, number64((std::int64_t{1} << 62) - 1));
     rest = b.sub(rest, b.select(b.make<arith::CmpIOp>(arith::CmpIPredicate::uge, rest, number64(std::int64_t{1} << 61)),
