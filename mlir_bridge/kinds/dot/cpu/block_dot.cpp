@@ -44,7 +44,7 @@ class block_dot {
       const values total = code.loop(0, weights_.block, step_, {sum}, [&](Value k, std::span<const Value> carried) {
         const Value place = code.add(begin, k);
         values parts{load_left(place)};
-        if (step_ > lanes_) parts = deinterleaved(parts[0], load_left(code.add(place, lanes_)));
+        if (step_ > lanes_) parts = even_and_odd(code, parts[0], load_left(code.add(place, lanes_)));
         Value result = carried[0];
         for (std::size_t i = 0; i < parts.size(); ++i) {
           code.store(e.pointer(rows_), code.add(place, static_cast<std::int64_t>(i) * lanes_), element_type::f32,
@@ -61,16 +61,6 @@ class block_dot {
 
   Value load_left(Value place) {
     return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
-  }
-
-  values deinterleaved(Value low, Value high) {
-    values result;
-    for (std::int64_t first : {0, 1}) {
-      llvm::SmallVector<std::int64_t> order;
-      for (std::int64_t i = 0; i < lanes_; ++i) order.push_back(2 * i + first);
-      result.push_back(code.make<mlir::vector::ShuffleOp>(low, high, order));
-    }
-    return result;
   }
 
   // The codes of `step_` elements of a column as floats: one vector, or the even and the odd ones.

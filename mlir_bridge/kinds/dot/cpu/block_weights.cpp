@@ -73,4 +73,15 @@ Value of_blocks(kernel_emitter& e, value v, Value column, Value first, std::int6
   return widen(e.code, evaluator(e).at(v, where, count), v.type().type, element_type::f32);
 }
 
+values even_and_odd(code_builder& code, Value low, Value high) {
+  const std::int64_t lanes = code_builder::lanes_of(low);
+  values result;
+  for (std::int64_t first : {0, 1}) {
+    llvm::SmallVector<std::int64_t> order;
+    for (std::int64_t i = 0; i < lanes; ++i) order.push_back(2 * i + first);
+    result.push_back(code.make<mlir::vector::ShuffleOp>(low, high, order));
+  }
+  return result;
+}
+
 }  // namespace kiln::cpu

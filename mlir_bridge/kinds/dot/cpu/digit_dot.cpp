@@ -82,7 +82,7 @@ class digit_dot {
                  code.make<arith::DivFOp>(maximum, bound));
       code.loop(0, block, 2 * lanes_, [&](Value k) {
         const Value place = code.add(begin, k);
-        const values parts = deinterleaved(load_left(place), load_left(code.add(place, lanes_)));
+        const values parts = even_and_odd(code, load_left(place), load_left(code.add(place, lanes_)));
         Value both;
         for (std::int64_t odd : {0, 1}) {
           const Value scaled = code.make<arith::MulFOp>(parts[static_cast<std::size_t>(odd)], inverse);
@@ -125,16 +125,6 @@ class digit_dot {
 
   Value load_left(Value place) {
     return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
-  }
-
-  values deinterleaved(Value low, Value high) {
-    values result;
-    for (std::int64_t first : {0, 1}) {
-      llvm::SmallVector<std::int64_t> order;
-      for (std::int64_t i = 0; i < lanes_; ++i) order.push_back(2 * i + first);
-      result.push_back(code.make<mlir::vector::ShuffleOp>(low, high, order));
-    }
-    return result;
   }
 
   // Computes all rows of `count` columns: with whole registers of codes, then what is left with halves of them.
