@@ -22,6 +22,7 @@ ELSEWHERE = {
     "docs/emulation.md": {"path", "name"},  # tinygrad's emulator; instructions
     "docs/hazards.md": {"name"},  # instructions
     "bench/README.md": {"path", "name", "option"},  # peers and their settings
+    "bench/history.md": {"path", "name", "option"},  # the same, and names of earlier code
 }
 # Names in documents that are words of others or placeholders.
 FOREIGN = {"auth_basic", "mark_dynamic", "snake_case", "--allow-unregistered-dialect", "mlir/lib/Bytecode/Reader/BytecodeReader.cpp"}
