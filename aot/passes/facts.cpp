@@ -40,13 +40,6 @@ std::optional<scalar_function> function_of(value v) {
 
 bool is_function(value v, scalar_function f) { return function_of(v) == f; }
 
-bool is_commutative(scalar_function f) {
-  using enum scalar_function;
-  constexpr std::array commutative{add,     mul,   min,         max,        bit_and,    bit_or,
-                                   bit_xor, equal, logical_and, logical_or, logical_xor};
-  return std::find(commutative.begin(), commutative.end(), f) != commutative.end();
-}
-
 bool has_single_use(const module& m, value v) {
   auto outputs =
       std::count_if(m.outputs().begin(), m.outputs().end(), [&](value o) { return o.producer == v.producer; });

@@ -23,7 +23,6 @@ bool is_float(value v);
 // The function of an elementwise instruction; none for any other instruction.
 std::optional<scalar_function> function_of(value v);
 bool is_function(value v, scalar_function f);
-bool is_commutative(scalar_function f);
 
 // Exactly one use, counting module outputs.
 bool has_single_use(const module& m, value v);

@@ -85,85 +85,103 @@ void access_analysis::trace(value v, const forms& where) {
   if (auto buffer = e_.in_memory(v)) return load(*buffer, where);
   const instruction& node = *v.producer;
   const operation& op = node.op();
-  auto operand = [&](std::size_t i) { return node.inputs()[i]; };
-  auto extents = [&](std::size_t i) -> const std::vector<dim>& { return kernel_emitter::sizes(operand(i)); };
-
   if (keeps_indices(op)) {
     for (value input : node.inputs()) trace(input, where);
   } else if (op.is<broadcast>()) {
-    const auto &from = extents(0), &to = kernel_emitter::sizes(v);
-    forms source;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      std::size_t axis = to.size() - from.size() + i;
-      const bool same = from[i] == to[axis];
-      if (!same && from[i] != 1) use(where[axis]);  // may be stretched at run time
-      source.push_back(same ? where[axis] : from[i] == 1 ? nothing() : opaque());
-    }
-    trace(operand(0), source);
+    trace_broadcast(v, where);
   } else if (op.is<reshape>()) {
-    trace(operand(0), reshaped(where, kernel_emitter::sizes(v), extents(0)));
+    trace(node.inputs()[0], reshaped(where, kernel_emitter::sizes(v), kernel_emitter::sizes(node.inputs()[0])));
   } else if (const auto* t = op.get_if<transpose>()) {
     forms source(where.size());
     for (std::size_t i = 0; i < where.size(); ++i) source[static_cast<std::size_t>(t->permutation[i])] = where[i];
-    trace(operand(0), source);
+    trace(node.inputs()[0], source);
   } else if (const auto* s = op.get_if<slice>()) {
     forms source;
     for (std::size_t i = 0; i < where.size(); ++i) source.push_back(scaled(where[i], s->steps[i], s->starts[i]));
-    trace(operand(0), source);
+    trace(node.inputs()[0], source);
   } else if (const auto* p = op.get_if<pad>()) {
-    forms source;
-    const auto& from = extents(0);
-    for (std::size_t i = 0; i < where.size(); ++i) {
-      source.push_back(scaled(where[i], 1, -p->before[i]));
-      if (p->before[i] == 0 && p->after[i] == 0) continue;
-      use(where[i]);
-      cut_at(where[i], p->before[i]);
-      cut_at(where[i], p->before[i] + from[i]);
-    }
-    trace(operand(0), source);
+    trace_pad(*p, node.inputs()[0], where);
   } else if (const auto* c = op.get_if<concat>()) {
-    auto axis = static_cast<std::size_t>(c->axis);
-    use(where[axis]);
-    dim begin = 0;
-    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
-      cut_at(where[axis], begin);
-      forms source = where;
-      source[axis] = scaled(where[axis], 1, dim(0) - begin);
-      trace(operand(i), source);
-      begin = begin + extents(i)[axis];
-    }
-  } else if (const auto* g = op.get_if<gather>()) {
-    auto axis = g->axis, rank = static_cast<std::ptrdiff_t>(operand(1).type().rank());
-    trace(operand(1), forms(where.begin() + axis, where.begin() + axis + rank));
-    forms source(where.begin(), where.begin() + axis);
-    source.push_back(opaque());
-    source.insert(source.end(), where.begin() + axis + rank, where.end());
-    trace(operand(0), source);
-  } else if (const auto* ge = op.get_if<gather_elements>()) {
-    trace(operand(1), where);
-    forms source = where;
-    source[static_cast<std::size_t>(ge->axis)] = opaque();
-    trace(operand(0), source);
-  } else if (const auto* nd = op.get_if<gather_nd>()) {
-    auto prefix = static_cast<std::ptrdiff_t>(operand(1).type().rank()) - 1;
-    forms of_index(where.begin(), where.begin() + prefix);
-    of_index.push_back(nothing());
-    trace(operand(1), of_index);
-    forms source(where.begin(), where.begin() + nd->batch_dims);
-    for (std::int64_t i = 0; i < extents(1).back().value(); ++i) source.push_back(opaque());
-    source.insert(source.end(), where.begin() + prefix, where.end());
-    trace(operand(0), source);
+    trace_concat(node, static_cast<std::size_t>(c->axis), where);
   } else if (const auto* io = op.get_if<iota>()) {
     use(where[static_cast<std::size_t>(io->axis)]);
   } else if (const auto* r = op.get_if<resize>()) {
     forms source = where;
-    const auto &from = extents(0), &to = kernel_emitter::sizes(v);
+    const auto &from = kernel_emitter::sizes(node.inputs()[0]), &to = kernel_emitter::sizes(v);
     for (std::size_t i = 0; i < where.size(); ++i) {
       if (keeps_axis(*r, i, from[i], to[i])) continue;
       use(where[i]);
       source[i] = opaque();
     }
-    trace(operand(0), source);
+    trace(node.inputs()[0], source);
+  } else {
+    trace_gathers(node, where);
+  }
+}
+
+void access_analysis::trace_broadcast(value v, const forms& where) {
+  const value input = v.producer->inputs()[0];
+  const auto &from = kernel_emitter::sizes(input), &to = kernel_emitter::sizes(v);
+  forms source;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t axis = to.size() - from.size() + i;
+    const bool same = from[i] == to[axis];
+    if (!same && from[i] != 1) use(where[axis]);  // may be stretched at run time
+    source.push_back(same ? where[axis] : from[i] == 1 ? nothing() : opaque());
+  }
+  trace(input, source);
+}
+
+void access_analysis::trace_pad(const pad& op, value input, const forms& where) {
+  forms source;
+  const auto& from = kernel_emitter::sizes(input);
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    source.push_back(scaled(where[i], 1, -op.before[i]));
+    if (op.before[i] == 0 && op.after[i] == 0) continue;
+    use(where[i]);
+    cut_at(where[i], op.before[i]);
+    cut_at(where[i], op.before[i] + from[i]);
+  }
+  trace(input, source);
+}
+
+void access_analysis::trace_concat(const instruction& node, std::size_t axis, const forms& where) {
+  use(where[axis]);
+  dim begin = 0;
+  for (value input : node.inputs()) {
+    cut_at(where[axis], begin);
+    forms source = where;
+    source[axis] = scaled(where[axis], 1, dim(0) - begin);
+    trace(input, source);
+    begin = begin + kernel_emitter::sizes(input)[axis];
+  }
+}
+
+// The elements of the data that a gather reads depend on its indices, so their positions are opaque.
+void access_analysis::trace_gathers(const instruction& node, const forms& where) {
+  const operation& op = node.op();
+  if (const auto* g = op.get_if<gather>()) {
+    auto axis = g->axis, rank = static_cast<std::ptrdiff_t>(node.inputs()[1].type().rank());
+    trace(node.inputs()[1], forms(where.begin() + axis, where.begin() + axis + rank));
+    forms source(where.begin(), where.begin() + axis);
+    source.push_back(opaque());
+    source.insert(source.end(), where.begin() + axis + rank, where.end());
+    trace(node.inputs()[0], source);
+  } else if (const auto* ge = op.get_if<gather_elements>()) {
+    trace(node.inputs()[1], where);
+    forms source = where;
+    source[static_cast<std::size_t>(ge->axis)] = opaque();
+    trace(node.inputs()[0], source);
+  } else if (const auto* nd = op.get_if<gather_nd>()) {
+    auto prefix = static_cast<std::ptrdiff_t>(node.inputs()[1].type().rank()) - 1;
+    forms of_index(where.begin(), where.begin() + prefix);
+    of_index.push_back(nothing());
+    trace(node.inputs()[1], of_index);
+    forms source(where.begin(), where.begin() + nd->batch_dims);
+    for (std::int64_t i = 0; i < kernel_emitter::sizes(node.inputs()[1]).back().value(); ++i)
+      source.push_back(opaque());
+    source.insert(source.end(), where.begin() + prefix, where.end());
+    trace(node.inputs()[0], source);
   }
 }
 

@@ -10,6 +10,10 @@
 #include "mlir_bridge/codegen/kernel_emitter.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 
+namespace kiln {
+struct pad;
+}
+
 namespace kiln::codegen {
 
 class access_analysis {
@@ -57,7 +61,12 @@ class access_analysis {
   static form opaque() { return {false, {}, 0}; }
   form scaled(const form& f, const dim& factor, const dim& offset) const;
   form sum(const form& a, const form& b) const;
+  // Follows v, of which the element at `where` is needed, to the buffers that it is loaded from.
   void trace(value v, const forms& where);
+  void trace_broadcast(value v, const forms& where);
+  void trace_pad(const pad& op, value input, const forms& where);
+  void trace_concat(const instruction& node, std::size_t axis, const forms& where);
+  void trace_gathers(const instruction& node, const forms& where);
   void use(const form& f);
   void cut_at(const form& f, const dim& boundary);
   void load(const buffer& b, const forms& where);

@@ -213,10 +213,6 @@ Value code_builder::lane(Value vector, std::int64_t i) {
   return make<mlir::vector::ExtractOp>(vector, i);
 }
 
-Value code_builder::set_lane(Value vector, Value scalar, std::int64_t i) {
-  return make<mlir::vector::InsertOp>(scalar, vector, i);
-}
-
 Value code_builder::from_lanes(std::span<const Value> scalars) {
   if (scalars.size() == 1) return scalars[0];
   mlir::Type type = with_lanes(scalars[0].getType(), static_cast<std::int64_t>(scalars.size()));

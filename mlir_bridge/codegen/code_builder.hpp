@@ -92,7 +92,6 @@ class code_builder {
   // --- vectors
   Value splat(Value scalar, std::int64_t lanes);  // scalar → lanes
   Value lane(Value vector, std::int64_t i);       // static lane
-  Value set_lane(Value vector, Value scalar, std::int64_t i);
   Value from_lanes(std::span<const Value> scalars);
   // Horizontal combination of a vector to a scalar (floats reassociate).
   Value horizontal(mlir::vector::CombiningKind kind, Value vector);

@@ -28,9 +28,6 @@ class reduction_space {
   // Number of elements that are combined into one.
   std::int64_t count = 1;
 
-  // Runs of combined axes: each is iterated as one axis. The function below returns their extents.
-  const std::vector<std::vector<std::size_t>>& runs() const { return runs_; }
-  const std::vector<std::int64_t>& run_extents() const { return run_extents_; }
   // Returns the position of a kept index, with 0 along all other axes.
   position start(std::span<const Value> at) const;
 

@@ -18,7 +18,6 @@ class memory_pool {
   ~memory_pool();
   void* allocate(std::size_t bytes);
   void free(void* memory, std::size_t bytes) noexcept;
-  bool uses_driver_pool() const { return pool_ != nullptr; }
 
  private:
   int allocate_once(void** memory, std::size_t bytes);

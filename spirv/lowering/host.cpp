@@ -200,7 +200,7 @@ void lower_entry(llvm::Module& module, const launch_site& launch, const lowering
     if (!result) result = portable_replacement(b, *c);
     if (result) replace(*c, result);
   }
-  if (items == 1) meet_nobody(*body);
+  if (items == 1) drop_synchronization(*body);
   remove_inner_fences(*body);
   std::uint64_t shared_bytes = place_shared_memory(*body, launch);
   guard_divisions(*body);

@@ -69,7 +69,7 @@ Value* lane_replacement(builder& b, CallInst& c, Value* lane) {
   }
 }
 
-void meet_nobody(llvm::Function& body) {
+void drop_synchronization(llvm::Function& body) {
   for (CallInst* c : calls_of(body)) {
     const auto found =
         std::ranges::find(synchronization_names, c->getCalledFunction()->getName(), &synchronization_name::name);

@@ -11,8 +11,8 @@ namespace kiln::spirv {
 // is i32, the number of the item within its wave.
 llvm::Value* lane_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, llvm::Value* lane);
 
-// Removes the placeholders from the body of a workgroup's only item: it waits for nobody, and its own value is the only
-// one.
-void meet_nobody(llvm::Function& body);
+// Removes the synchronization placeholders from the body of a workgroup that has a single item: there is nobody to wait
+// for, and every exchange returns the item's own value.
+void drop_synchronization(llvm::Function& body);
 
 }  // namespace kiln::spirv

@@ -250,75 +250,77 @@ void translator::declare_constant(const instruction_words& i) {
     case Op::OpConstantNull: define(i, llvm::Constant::getNullValue(t)); return;
     case Op::OpUndef: define(i, llvm::UndefValue::get(t)); return;
     case Op::OpConstant:
-    case Op::OpSpecConstant: {
-      require(t->isIntegerTy() || t->isFloatingPointTy(), i);
-      unsigned bits = t->getPrimitiveSizeInBits();
-      require(i.operands.size() == (bits + 31) / 32, i, "its literal does not match the width of its type");
-      std::vector<std::uint64_t> parts((bits + 63) / 64);
-      for (std::size_t k = 0; k < i.operands.size(); ++k) parts[k / 2] |= std::uint64_t{i.operands[k]} << (k % 2 * 32);
-      llvm::APInt number(std::max(64u, bits), parts);
-      number = number.trunc(bits);
-      define(i, t->isIntegerTy() ? static_cast<llvm::Constant*>(llvm::ConstantInt::get(context_, number))
-                                 : llvm::ConstantFP::get(context_, llvm::APFloat(t->getFltSemantics(), number)));
-      return;
-    }
+    case Op::OpSpecConstant: return declare_number(i, t);
     case Op::OpConstantComposite:
-    case Op::OpSpecConstantComposite: {
-      std::vector<llvm::Constant*> parts;
-      for (std::uint32_t id : i.operands) {
-        parts.push_back(llvm::dyn_cast<llvm::Constant>(value(id)));
-        require(parts.back(), i, "a part is not a constant");
-      }
-      auto fits = [&](std::size_t count, auto part_type) {
-        require(parts.size() == count, i, "its number of parts is wrong");
-        for (std::size_t k = 0; k < parts.size(); ++k)
-          require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has the wrong type");
-      };
-      if (auto* array = llvm::dyn_cast<llvm::ArrayType>(t)) {
-        fits(array->getNumElements(), [&](unsigned) { return array->getElementType(); });
-        define(i, llvm::ConstantArray::get(array, parts));
-      } else if (auto* record = llvm::dyn_cast<llvm::StructType>(t)) {
-        fits(record->getNumElements(), [&](unsigned k) { return record->getElementType(k); });
-        define(i, llvm::ConstantStruct::get(record, parts));
-      } else {
-        auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(t);
-        require(vector, i);
-        fits(vector->getNumElements(), [&](unsigned) { return vector->getElementType(); });
-        define(i, llvm::ConstantVector::get(parts));
-      }
-      return;
-    }
-    case Op::OpSpecConstantOp: {
-      // Emits the operation and expects the builder to fold it to a constant.
-      auto opcode = static_cast<Op>(i.operands[0]);
-      bool folds = opcode == Op::OpSelect || opcode == Op::OpNot || opcode == Op::OpSNegate ||
-                   opcode == Op::OpUConvert || opcode == Op::OpSConvert ||
-                   (opcode >= Op::OpIAdd && opcode <= Op::OpSMod) ||
-                   (opcode >= Op::OpLogicalEqual && opcode <= Op::OpSLessThanEqual) ||
-                   (opcode >= Op::OpShiftRightLogical && opcode <= Op::OpBitwiseAnd);
-      if (!folds) refuse("a specialization constant made by " + opcode_name(i.operands[0]));
-      instruction_words operation{static_cast<std::uint16_t>(opcode), i.type, i.result, i.operands.subspan(1)};
-      std::size_t operands = opcode == Op::OpSelect ? 3
-                             : opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert ||
-                                     opcode == Op::OpSConvert || opcode == Op::OpLogicalNot
-                                 ? 1
-                                 : 2;
-      require(operation.operands.size() == operands, i, "its number of operands is wrong");
-      for (std::uint32_t id : operation.operands)
-        require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is not a constant");
-      // Use a scratch function, because an operation that does not fold needs an insertion point.
-      llvm::Function* scratch = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context_), false),
-                                                       llvm::GlobalValue::InternalLinkage, "", module_);
-      b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "", scratch));
-      emit(operation);
-      bool constant = llvm::isa<llvm::Constant>(values_[i.result]);
-      b_.ClearInsertionPoint();
-      if (constant) scratch->eraseFromParent();
-      if (!constant) refuse("a specialization constant whose value is not known");
-      return;
-    }
+    case Op::OpSpecConstantComposite: return declare_composite(i, t);
+    case Op::OpSpecConstantOp: return declare_folded(i);
     default: return;
   }
+}
+
+void translator::declare_number(const instruction_words& i, llvm::Type* t) {
+  require(t->isIntegerTy() || t->isFloatingPointTy(), i);
+  unsigned bits = t->getPrimitiveSizeInBits();
+  require(i.operands.size() == (bits + 31) / 32, i, "its literal does not match the width of its type");
+  std::vector<std::uint64_t> parts((bits + 63) / 64);
+  for (std::size_t k = 0; k < i.operands.size(); ++k) parts[k / 2] |= std::uint64_t{i.operands[k]} << (k % 2 * 32);
+  llvm::APInt number(std::max(64u, bits), parts);
+  number = number.trunc(bits);
+  define(i, t->isIntegerTy() ? static_cast<llvm::Constant*>(llvm::ConstantInt::get(context_, number))
+                             : llvm::ConstantFP::get(context_, llvm::APFloat(t->getFltSemantics(), number)));
+}
+
+void translator::declare_composite(const instruction_words& i, llvm::Type* t) {
+  std::vector<llvm::Constant*> parts;
+  for (std::uint32_t id : i.operands) {
+    parts.push_back(llvm::dyn_cast<llvm::Constant>(value(id)));
+    require(parts.back(), i, "a part is not a constant");
+  }
+  auto fits = [&](std::size_t count, auto part_type) {
+    require(parts.size() == count, i, "its number of parts is wrong");
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      require(parts[k]->getType() == part_type(static_cast<unsigned>(k)), i, "a part has the wrong type");
+  };
+  if (auto* array = llvm::dyn_cast<llvm::ArrayType>(t)) {
+    fits(array->getNumElements(), [&](unsigned) { return array->getElementType(); });
+    define(i, llvm::ConstantArray::get(array, parts));
+  } else if (auto* record = llvm::dyn_cast<llvm::StructType>(t)) {
+    fits(record->getNumElements(), [&](unsigned k) { return record->getElementType(k); });
+    define(i, llvm::ConstantStruct::get(record, parts));
+  } else {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(t);
+    require(vector, i);
+    fits(vector->getNumElements(), [&](unsigned) { return vector->getElementType(); });
+    define(i, llvm::ConstantVector::get(parts));
+  }
+}
+
+// Emits the operation and expects the builder to fold it to a constant.
+void translator::declare_folded(const instruction_words& i) {
+  auto opcode = static_cast<Op>(i.operands[0]);
+  bool folds = opcode == Op::OpSelect || opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert ||
+               opcode == Op::OpSConvert || (opcode >= Op::OpIAdd && opcode <= Op::OpSMod) ||
+               (opcode >= Op::OpLogicalEqual && opcode <= Op::OpSLessThanEqual) ||
+               (opcode >= Op::OpShiftRightLogical && opcode <= Op::OpBitwiseAnd);
+  if (!folds) refuse("a specialization constant made by " + opcode_name(i.operands[0]));
+  instruction_words operation{static_cast<std::uint16_t>(opcode), i.type, i.result, i.operands.subspan(1)};
+  std::size_t operands = opcode == Op::OpSelect ? 3
+                         : opcode == Op::OpNot || opcode == Op::OpSNegate || opcode == Op::OpUConvert ||
+                                 opcode == Op::OpSConvert || opcode == Op::OpLogicalNot
+                             ? 1
+                             : 2;
+  require(operation.operands.size() == operands, i, "its number of operands is wrong");
+  for (std::uint32_t id : operation.operands)
+    require(llvm::isa<llvm::Constant>(value(id)), i, "an operand is not a constant");
+  // Use a scratch function, because an operation that does not fold needs an insertion point.
+  llvm::Function* scratch = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context_), false),
+                                                   llvm::GlobalValue::InternalLinkage, "", module_);
+  b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "", scratch));
+  emit(operation);
+  bool constant = llvm::isa<llvm::Constant>(values_[i.result]);
+  b_.ClearInsertionPoint();
+  if (constant) scratch->eraseFromParent();
+  if (!constant) refuse("a specialization constant whose value is not known");
 }
 
 void translator::declare_variable(const instruction_words& i) {

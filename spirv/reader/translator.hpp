@@ -47,6 +47,9 @@ class translator {
   void declare(const instruction_words& i);
   void declare_type(const instruction_words& i);
   void declare_constant(const instruction_words& i);
+  void declare_number(const instruction_words& i, llvm::Type* t);
+  void declare_composite(const instruction_words& i, llvm::Type* t);
+  void declare_folded(const instruction_words& i);
   void declare_variable(const instruction_words& i);
   unsigned space_of(spv::StorageClass storage) const;
   const type_info& type(std::uint32_t id) const;
