@@ -329,6 +329,12 @@ Value code_builder::address(Value pointer, Value offset, element_type type) {
                                  mlir::LLVM::GEPNoWrapFlags::inbounds);
 }
 
+void code_builder::prefetch(Value pointer, Value offset, element_type type, unsigned cache_level, bool written) {
+  const Value at = make<mlir::LLVM::GEPOp>(pointer.getType(), storage_type(type), pointer,
+                                           llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)});
+  make<mlir::LLVM::Prefetch>(at, written, 4 - cache_level, 1u);
+}
+
 Value code_builder::to_compute(Value stored, element_type type) {
   std::int64_t lanes = lanes_of(stored);
   switch (type) {

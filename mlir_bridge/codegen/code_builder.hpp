@@ -114,8 +114,10 @@ class code_builder {
   Value load_strided(Value pointer, Value offset, std::int64_t stride, element_type type, std::int64_t lanes);
   Value load_gathered(Value pointer, Value offsets /*vector of indices*/, element_type type);
   void store(Value pointer, Value offset, element_type type, Value v, std::int64_t multiple = 1);
-  // The address of an element, for llvm.load/llvm.store/prefetch of your own.
+  // The address of an element, for llvm.load/llvm.store of your own.
   Value address(Value pointer, Value offset, element_type type);
+  // Asks a CPU's cache of this level (1 or 2) for the line that holds an element, which need not exist.
+  void prefetch(Value pointer, Value offset, element_type type, unsigned cache_level, bool written = false);
   // Room on the stack (at the entry of the function), 64-byte aligned; keep the sum well below 64 KiB.
   Value stack(element_type type, std::int64_t elements);
 

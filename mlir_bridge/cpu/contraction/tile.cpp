@@ -126,8 +126,7 @@ values one_step(code_builder& code, const tile_shape& tile, row_range rows, cons
   if (right.prefetch_steps) {
     const std::int64_t line = 64 * 8 / storage_bits(right.type);
     for (std::int64_t column = 0; column < tile.columns(); column += line)
-      code.make<mlir::LLVM::Prefetch>(
-          element_address(code, right_at, right.prefetch_steps * right.step_stride + column, right.type), 0u, 3u, 1u);
+      code.prefetch(right_at, code.constant(right.prefetch_steps * right.step_stride + column), right.type, 1);
   }
   if (right.bytes) return one_byte_step(code, tile, rows, scalar, right, right_at, std::move(sums));
   for (std::int64_t v = 0; v < tile.vectors; ++v)
@@ -163,7 +162,7 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
     for (std::int64_t i = 0; i < count; ++i) {
       if (next.pointer && i * next.step_stride / line > fetched) {
         fetched = i * next.step_stride / line;
-        code.make<mlir::LLVM::Prefetch>(element_address(code, next_at, i * next.step_stride, next.type), 0u, 2u, 1u);
+        code.prefetch(next_at, code.constant(i * next.step_stride), next.type, 2);
       }
       const std::int64_t group = left.steps_of_load, first = i / group * group;
       const bool by_load = group > 1 && first + group <= count;

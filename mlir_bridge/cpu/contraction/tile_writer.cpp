@@ -125,12 +125,8 @@ void tile_writer::fetch(const buffer& b, const tile_place& place, bool written) 
     values where = place.locate(code.constant(row));
     where.push_back(place.column);
     const Value first = code.linearize(where, b.dims());
-    for (std::int64_t column = 0; column < shape_.columns(); column += line) {
-      const Value offset = code.add(first, column);
-      code.make<mlir::LLVM::Prefetch>(code.make<mlir::LLVM::GEPOp>(pointer.getType(), code.storage_type(b.type),
-                                                                   pointer, llvm::ArrayRef<mlir::LLVM::GEPArg>{offset}),
-                                      written ? 1u : 0u, 3u, 1u);
-    }
+    for (std::int64_t column = 0; column < shape_.columns(); column += line)
+      code.prefetch(pointer, code.add(first, column), b.type, 1, written);
   }
 }
 

@@ -137,9 +137,12 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
   }
   // Products of few rows are limited by memory, so other variants cost about the same.
   const double memory = static_cast<double>(groups * x.n * x.k) / 2;
-  if (x.streaming)
+  if (x.streaming) {
     for (std::int64_t lines : {2, 4, 8, 16})
       for (std::int64_t bytes : {4, 8, 16, 32}) result.push_back({{{"lines", lines}, {"sums_kb", bytes}}, memory});
+    for (std::int64_t splits : {1, 4, 16})
+      for (std::int64_t ahead : {0, 8, 32}) result.push_back({{{"splits", splits}, {"prefetch", ahead}}, memory});
+  }
   if (x.by_rows)
     for (std::int64_t columns : {2, 4, 8}) result.push_back({{{"columns", columns}, {"pack", 0}}, memory});
   return result;

@@ -53,6 +53,24 @@ TEST(ContractionDot, FewRowsOfManyMatrices) {
     }
 }
 
+// Matrices that are larger than the caches: lines are asked for ahead, and narrow ones are divided among threads, with
+// parts that end in the middle of a group of lines.
+TEST(ContractionDot, FewRowsOfLargeMatrices) {
+  for (std::int64_t m : {1, 2})
+    for (auto [n, k] : {std::array<std::int64_t, 2>{97, 6001}, {1000, 601}, {5003, 37}})
+      for (bool transposed : {false, true}) {
+        auto fusion = dot_fusion(transposed ? dims_of{k, m} : dims_of{m, k}, {k, n}, {.transpose_a = transposed},
+                                 element_type::f32, element_type::f32, epilogue::bias_relu_residual);
+        expect_matches(*fusion, 2e-6);
+        if (HasFatalFailure()) return;
+      }
+  auto fusion = dot_fusion({1, 9000}, {9000, 130}, {}, element_type::f16, element_type::f16, epilogue::sigmoid);
+  expect_matches(*fusion, 2e-3);
+  fusion = dot_fusion({2, 101}, {101, 70}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);
+  for (std::int64_t splits : {1, 3, 7})
+    expect_matches(*fusion, 1e-6, {{"splits", splits}, {"prefetch", splits - 1}, {"lines", 4}});
+}
+
 // A depth for which the sums of a narrow product do not stay in the cache.
 TEST(ContractionDot, LongRow) {
   for (std::int64_t m : {1, 2}) {

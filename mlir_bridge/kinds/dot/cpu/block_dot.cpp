@@ -3,6 +3,7 @@
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile.hpp"
 #include "mlir_bridge/kinds/dot/cpu/column_groups.hpp"
+#include "mlir_bridge/kinds/dot/cpu/weights_ahead.hpp"
 
 namespace kiln::cpu {
 
@@ -22,6 +23,7 @@ class block_dot {
         step_(storage_bits(type_) == 4 ? 2 * lanes_ : lanes_),
         blocks_(sizes.k / weights.block),
         columns_(sizes.m == 1 ? 4 : 2),
+        ahead_(emitter, sizes, weights, columns_),
         left_(emitter.materialize(emitter.anchor()->inputs()[0])),
         codes_(*emitter.in_memory(weights.codes)) {}
 
@@ -63,10 +65,13 @@ class block_dot {
     return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
   }
 
+  // Where the code of element k of a column is.
+  Value byte_of(Value column, Value k) { return code.div(code.add(code.mul(column, sizes_.k), k), step_ / lanes_); }
+
   // The codes of `step_` elements of a column as floats: one vector, or the even and the odd ones.
   values load_codes(Value column, Value k) {
     const std::int64_t in_byte = step_ / lanes_;
-    const Value place = code.div(code.add(code.mul(column, sizes_.k), k), in_byte);
+    const Value place = byte_of(column, k);
     const bool is_signed = is_signed_integer(type_);
     const mlir::Type wide = code.with_lanes(code.builder.getI32Type(), lanes_);
     const Value bytes = code.load(e.pointer(codes_), place, element_type::u8, lanes_);
@@ -86,6 +91,7 @@ class block_dot {
     const std::int64_t m = sizes_.m;
     const Value zero = code.number(code.type(element_type::f32, lanes_), 0);
     values sums(static_cast<std::size_t>(m * count), zero);
+    ahead_.scales(column);
     sums = code.loop(0, blocks_, 1, sums, [&](Value block, std::span<const Value> carried) {
       values result(carried.begin(), carried.end()), parts;
       values offsets;
@@ -102,6 +108,8 @@ class block_dot {
           parts.push_back(sum ? code.make<arith::MulFOp>(sum, offsets[static_cast<std::size_t>(c)]).getResult() : zero);
       }
       const Value begin = code.mul(block, weights_.block);
+      for (std::int64_t c = 0; c < count; ++c)
+        ahead_.codes(byte_of(code.add(column, c), begin), weights_.block * lanes_ / step_);
       for (std::int64_t k = 0; k < weights_.block; k += step_) add_products(column, count, code.add(begin, k), parts);
       for (std::int64_t c = 0; c < count; ++c) {
         const Value scale = code.splat(of_blocks(e, weights_.scales, code.add(column, c), block), lanes_);
@@ -145,6 +153,7 @@ class block_dot {
   // Elements along the depth whose codes are loaded at once.
   std::int64_t step_;
   std::int64_t blocks_, columns_;
+  weights_ahead ahead_;
   buffer left_, codes_, rows_;
   std::optional<buffer> sums_;
 };

@@ -9,6 +9,7 @@
 #include "mlir_bridge/cpu/contraction/byte_product.hpp"
 #include "mlir_bridge/cpu/contraction/tile.hpp"
 #include "mlir_bridge/kinds/dot/cpu/column_groups.hpp"
+#include "mlir_bridge/kinds/dot/cpu/weights_ahead.hpp"
 
 namespace kiln::cpu {
 
@@ -42,6 +43,8 @@ class digit_dot {
         is_signed_(is_signed_integer(weights.codes.type().type)),
         products_(*find_byte_products(emitter.target, element_type::u8, element_type::i8)),
         lanes_(register_lanes(emitter, element_type::f32)),
+        columns_(sizes.m == 1 ? 4 : 2),
+        ahead_(emitter, sizes, weights, columns_),
         left_(emitter.materialize(emitter.anchor()->inputs()[0])),
         codes_(*emitter.in_memory(weights.codes)),
         digits_(emitter.add_scratch(element_type::i8, {sizes.m, digits, 2, sizes.k / 2})),
@@ -52,9 +55,9 @@ class digit_dot {
 
   void emit() {
     divide_rows();
-    for_column_groups(
-        e, sizes_, "digit_dot", sizes_.m == 1 ? 4 : 2,
-        [&](Value column, std::int64_t count, const write_row& write) { multiply(column, count, write); });
+    for_column_groups(e, sizes_, "digit_dot", columns_, [&](Value column, std::int64_t count, const write_row& write) {
+      multiply(column, count, write);
+    });
   }
 
  private:
@@ -140,6 +143,7 @@ class digit_dot {
       return values(static_cast<std::size_t>(m * count), code.number(code.type(element_type::f32, lanes), 0));
     };
     values totals(static_cast<std::size_t>(m * count));
+    ahead_.scales(column);
     if (whole > 0)
       total(code.loop(0, whole, at_once, zeros(lanes_),
                       [&](Value k, std::span<const Value> sums) {
@@ -209,6 +213,7 @@ class digit_dot {
 
   // The codes of even and of odd elements, as unsigned bytes; those of signed types are 8 more.
   column_part codes_of(Value place, std::int64_t bytes) {
+    ahead_.codes(place, bytes);
     Value x = code.load(e.pointer(codes_), place, element_type::u8, bytes);
     if (is_signed_) x = code.make<arith::XOrIOp>(x, code.integer(x.getType(), 0x88));
     column_part part;
@@ -235,7 +240,8 @@ class digit_dot {
   const block_weights& weights_;
   bool is_signed_;
   byte_products products_;
-  std::int64_t lanes_;
+  std::int64_t lanes_, columns_;
+  weights_ahead ahead_;
   buffer left_, codes_;
   // [row, digit, parity, half of k], [row, block], [row, lane].
   buffer digits_, scales_;
