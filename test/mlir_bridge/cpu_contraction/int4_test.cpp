@@ -15,6 +15,7 @@ struct weights {
   std::int64_t n, k, group;
   element_type packed = i4, type = f32;
   bool zero_points = false;
+  std::optional<double> offset = {};  // of all codes
 };
 
 // dot(a, dequantized weights) in the form of aot/passes/quantized_matrix.hpp.
@@ -26,6 +27,10 @@ std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue ki
   auto apply = [&](scalar_function f, const char* name) {
     x = m->add(elementwise{f}, {x, m->add(broadcast{apart}, {m->add_parameter(name, {w.type, shared})})});
   };
+  if (w.offset) {
+    const value number = m->add(constant{literal::scalar(w.type, *w.offset)});
+    x = m->add(elementwise{scalar_function::add}, {x, m->add(broadcast{apart}, {number})});
+  }
   if (w.zero_points) apply(scalar_function::sub, "zero");
   apply(scalar_function::mul, "scale");
   std::vector<dim> whole(a.size() - 2, 1);
@@ -43,17 +48,21 @@ TEST(Int4, ProductsOfFewRows) {
     }
 }
 
-// One to four rows: whole vectors of codes and what is left of them, blocks shorter and longer than a vector, and codes
-// without a sign, whose offset is a constant.
+// Few rows, and some that are taken by twos: whole vectors of codes and what is left of them, blocks shorter and longer
+// than a vector, codes without a sign, offsets of blocks, and one of all codes, a whole number or not.
 TEST(Int4, ProductsOfBlocks) {
   for (element_type packed : {i4, u4, u8})
-    for (std::int64_t m : {1, 2, 3, 4})
+    for (std::int64_t m : {1, 2, 3, 4, 5, 11})
       for (auto [n, k, group] : {std::array<std::int64_t, 3>{9, 288, 32}, {6, 192, 64}, {5, 1024, 128}, {7, 512, 256}})
         for (bool zero_points : {false, true}) {
           SCOPED_TRACE(std::string(name(packed)));
           expect_matches(*int4_dot({m, k}, {n, k, group, packed, f32, zero_points}), 1e-6);
           if (HasFatalFailure()) return;
         }
+  for (element_type packed : {i4, u4})
+    for (std::int64_t m : {1, 5})
+      for (double offset : {-8.0, 3.0, 2.5, 100.0})
+        expect_matches(*int4_dot({m, 288}, {18, 288, 32, packed, f32, false, offset}), 1e-6);
 }
 
 // Panels of columns, with columns in the last one and steps in the last piece of the depth that do not fill it. 270

@@ -29,9 +29,9 @@ class block_dot {
 
   void emit() {
     arrange_rows();
-    for_column_groups(e, sizes_, "block_dot", columns_, [&](Value column, std::int64_t count, const write_row& write) {
-      multiply(column, count, write);
-    });
+    for_column_groups(
+        e, sizes_, "block_dot", sizes_.m, columns_,
+        [&](const result_group& group, const write_row& write) { multiply(group.column, group.columns, write); });
   }
 
  private:

@@ -8,12 +8,18 @@
 
 namespace kiln::cpu {
 
-// Writes the results of one row, one for each column of the group.
+// Results whose sums are in registers at the same time.
+struct result_group {
+  Value row, column;  // of its first result
+  std::int64_t rows, columns;
+};
+// Writes the results of row `row` of the group, one for each of its columns.
 using write_row = std::function<void(std::int64_t row, std::span<const Value> totals)>;
 
-// Opens and closes a stage. `multiply` computes all rows of `count` columns from `column` on: `at_once` of them, or one
-// where fewer are left.
-void for_column_groups(kernel_emitter& e, const dot_sizes& sizes, const std::string& stage, std::int64_t at_once,
-                       const std::function<void(Value column, std::int64_t count, const write_row& write)>& multiply);
+// Opens and closes a stage that computes all results in groups of `rows` by `columns`, and of fewer rows and single
+// columns where these do not divide the sizes.
+void for_column_groups(kernel_emitter& e, const dot_sizes& sizes, const std::string& stage, std::int64_t rows,
+                       std::int64_t columns,
+                       const std::function<void(const result_group& group, const write_row& write)>& multiply);
 
 }  // namespace kiln::cpu

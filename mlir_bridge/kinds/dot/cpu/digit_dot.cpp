@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
+#include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/byte_product.hpp"
@@ -18,6 +20,8 @@ namespace {
 namespace arith = mlir::arith;
 
 constexpr std::int64_t digits = 3, digit_bits = 8;
+// So many rows read each column once. More rows are taken by twos.
+constexpr std::int64_t most_rows_once = 4;
 // Elements whose codes are in one lane of 32 bits, the even ones and the odd ones.
 constexpr std::int64_t elements_of_lane = 8;
 // Elements of the shortest vectors of codes: 16 bytes.
@@ -41,30 +45,35 @@ class digit_dot {
         sizes_(sizes),
         weights_(weights),
         is_signed_(is_signed_integer(weights.codes.type().type)),
+        whole_offset_(whole_offset()),
         products_(*find_byte_products(emitter.target, element_type::u8, element_type::i8)),
         lanes_(register_lanes(emitter, element_type::f32)),
-        columns_(sizes.m == 1 ? 4 : 2),
+        rows_(sizes.m <= most_rows_once ? sizes.m : 2),
+        columns_(rows_ == 1 || sizes.m > rows_ ? 4 : 2),
         ahead_(emitter, sizes, weights, columns_),
         left_(emitter.materialize(emitter.anchor()->inputs()[0])),
         codes_(*emitter.in_memory(weights.codes)),
         digits_(emitter.add_scratch(element_type::i8, {sizes.m, digits, 2, sizes.k / 2})),
         scales_(emitter.add_scratch(element_type::f32, {sizes.m, sizes.k / weights.block})) {
-    if (weights.offsets || is_signed_)
-      sums_ = emitter.add_scratch(element_type::f32, {sizes.m, sizes.k / elements_of_lane});
+    if (whole_offset_ != 0)
+      sums_ = emitter.add_scratch(whole_offset_ ? element_type::i32 : element_type::f32,
+                                  {sizes.m, sizes.k / elements_of_lane});
   }
 
   void emit() {
     divide_rows();
-    for_column_groups(e, sizes_, "digit_dot", columns_, [&](Value column, std::int64_t count, const write_row& write) {
-      multiply(column, count, write);
-    });
+    for_column_groups(e, sizes_, "digit_dot", rows_, columns_,
+                      [&](const result_group& group, const write_row& write) { multiply(group, write); });
   }
 
  private:
+  // Whether no column is read again for more rows.
+  bool is_read_once() const { return rows_ == sizes_.m; }
   std::int64_t blocks() const { return sizes_.k / weights_.block; }
   mlir::Type integers(std::int64_t lanes) { return code.with_lanes(code.builder.getI32Type(), lanes); }
-  Value digit_place(std::int64_t row, std::int64_t digit, std::int64_t odd, Value half) const {
-    return code.add(half, ((row * digits + digit) * 2 + odd) * (sizes_.k / 2));
+  // In row 0.
+  Value digit_place(std::int64_t digit, std::int64_t odd, Value half) const {
+    return code.add(half, (digit * 2 + odd) * (sizes_.k / 2));
   }
 
   // Writes the digits of each block, those of its even and of its odd elements apart, its scale, and the sums of its
@@ -106,11 +115,28 @@ class digit_dot {
     const Value shift = code.integer(type, digit_bits);
     for (std::int64_t digit = digits - 1; digit >= 0; --digit) {
       const Value low = code.make<arith::TruncIOp>(bytes, number);
-      code.store(e.pointer(digits_), digit_place(0, digit, odd, at), element_type::i8, low);
+      code.store(e.pointer(digits_), digit_place(digit, odd, at), element_type::i8, low);
       if (digit == 0) break;
       number = code.sub(number, code.make<arith::ExtSIOp>(type, low));
       number = code.make<arith::ShRSIOp>(number, shift);
     }
+  }
+
+  // What is to be added to every code if it is the same whole number, small enough to be added to sums of products.
+  std::optional<std::int64_t> whole_offset() const {
+    constexpr double most = 16;
+    double offset = is_signed_ ? -8 : 0;
+    if (weights_.offsets) {
+      value v = *weights_.offsets;
+      while (v.producer->op().is<broadcast>() || v.producer->op().is<convert>() || v.producer->op().is<reshape>())
+        v = v.producer->inputs()[0];
+      const auto* c = v.producer->op().get_if<constant>();
+      if (!c || c->data.type().element_count() != 1) return std::nullopt;
+      const double number = c->data.to_doubles()[0];
+      offset += weights_.subtracts_offset ? -number : number;
+    }
+    if (offset != std::trunc(offset) || std::abs(offset) > most) return std::nullopt;
+    return static_cast<std::int64_t>(offset);
   }
 
   // `both`: the sums of the even and odd neighbours; four of them share a lane.
@@ -122,17 +148,20 @@ class digit_dot {
       const Value some = code.make<mlir::vector::ShuffleOp>(both, both, order);
       total = total ? code.add(total, some) : some;
     }
-    code.store(e.pointer(*sums_), place, element_type::f32,
-               code.make<arith::SIToFPOp>(code.type(element_type::f32, lanes_ / bytes_of_lane), total));
+    const Value stored =
+        whole_offset_ ? code.mul(total, code.integer(total.getType(), *whole_offset_))
+                      : Value(code.make<arith::SIToFPOp>(code.type(element_type::f32, lanes_ / bytes_of_lane), total));
+    code.store(e.pointer(*sums_), place, sums_->type, stored);
   }
 
   Value load_left(Value place) {
     return widen(code, code.load(e.pointer(left_), place, left_.type, lanes_), left_.type, element_type::f32);
   }
 
-  // Computes all rows of `count` columns: with whole registers of codes, then what is left with halves of them.
-  void multiply(Value column, std::int64_t count, const write_row& write) {
-    const std::int64_t m = sizes_.m, at_once = lanes_ * elements_of_lane, whole = sizes_.k / at_once * at_once;
+  // Computes a group: with whole registers of codes, then what is left with halves of them.
+  void multiply(const result_group& group, const write_row& write) {
+    const std::int64_t m = group.rows, count = group.columns, at_once = lanes_ * elements_of_lane,
+                       whole = sizes_.k / at_once * at_once;
     auto total = [&](const values& sums, values& totals) {
       for (std::size_t i = 0; i < sums.size(); ++i) {
         const Value sum = code.horizontal(mlir::vector::CombiningKind::ADD, sums[i]);
@@ -143,17 +172,17 @@ class digit_dot {
       return values(static_cast<std::size_t>(m * count), code.number(code.type(element_type::f32, lanes), 0));
     };
     values totals(static_cast<std::size_t>(m * count));
-    ahead_.scales(column);
+    if (is_read_once()) ahead_.scales(group.column);
     if (whole > 0)
       total(code.loop(0, whole, at_once, zeros(lanes_),
                       [&](Value k, std::span<const Value> sums) {
-                        return with_products(column, count, k, lanes_, values(sums.begin(), sums.end()));
+                        return with_products(group, k, lanes_, values(sums.begin(), sums.end()));
                       }),
             totals);
     std::int64_t done = whole;
     for (std::int64_t lanes = lanes_ / 2; done < sizes_.k; lanes /= 2) {
       if (done + lanes * elements_of_lane > sizes_.k) continue;
-      total(with_products(column, count, code.constant(done), lanes, zeros(lanes)), totals);
+      total(with_products(group, code.constant(done), lanes, zeros(lanes)), totals);
       done += lanes * elements_of_lane;
     }
     for (std::int64_t r = 0; r < m; ++r)
@@ -171,40 +200,43 @@ class digit_dot {
   }
 
   // sums[r, c] + the products of `lanes` * 8 elements from k on.
-  values with_products(Value column, std::int64_t count, Value k, std::int64_t lanes, values sums) {
+  values with_products(const result_group& group, Value k, std::int64_t lanes, values sums) {
     const Value block = code.div(k, weights_.block), half = code.div(k, 2);
     const mlir::Type floats = code.type(element_type::f32, lanes);
     std::vector<column_part> columns;
-    for (std::int64_t c = 0; c < count; ++c) {
-      const Value at = code.add(column, c);
+    for (std::int64_t c = 0; c < group.columns; ++c) {
+      const Value at = code.add(group.column, c);
       column_part part = codes_of(code.add(code.mul(at, sizes_.k / 2), half), lanes * bytes_of_lane);
       part.scale = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, weights_.scales, at, block, n); });
-      part.offset = offset_of(at, block, lanes);
+      if (!whole_offset_) part.offset = offset_of(at, block, lanes);
       columns.push_back(part);
     }
-    for (std::int64_t r = 0; r < sizes_.m; ++r) {
+    for (std::int64_t r = 0; r < group.rows; ++r) {
+      const Value row = code.add(group.row, r);
       const Value row_scale = in_lanes(lanes, [&](std::int64_t n) {
-        return code.load(e.pointer(scales_), code.add(block, r * blocks()), element_type::f32, n);
+        return code.load(e.pointer(scales_), code.add(block, code.mul(row, blocks())), element_type::f32, n);
       });
       Value row_sums;
       if (sums_)
-        row_sums =
-            code.load(e.pointer(*sums_), code.add(code.div(k, elements_of_lane), r * (sizes_.k / elements_of_lane)),
-                      element_type::f32, lanes);
-      for (std::int64_t c = 0; c < count; ++c) {
+        row_sums = code.load(e.pointer(*sums_),
+                             code.add(code.div(k, elements_of_lane), code.mul(row, sizes_.k / elements_of_lane)),
+                             sums_->type, lanes);
+      for (std::int64_t c = 0; c < group.columns; ++c) {
         const column_part& part = columns[static_cast<std::size_t>(c)];
         Value sum = code.integer(integers(lanes), 0);
         for (std::int64_t digit = 0; digit < digits; ++digit) {
           if (digit > 0) sum = code.make<arith::ShLIOp>(sum, code.integer(sum.getType(), digit_bits));
           for (std::int64_t odd : {0, 1}) {
-            const Value factor = code.load(e.pointer(digits_), digit_place(r, digit, odd, half), element_type::i8,
-                                           lanes * bytes_of_lane);
+            const Value factor =
+                code.load(e.pointer(digits_), code.add(digit_place(digit, odd, half), code.mul(row, digits * sizes_.k)),
+                          element_type::i8, lanes * bytes_of_lane);
             sum = add_byte_products(code, products_, odd ? part.odd : part.even, {factor, {}}, sum);
           }
         }
+        if (whole_offset_ && sums_) sum = code.add(sum, row_sums);
         Value number = code.make<arith::SIToFPOp>(floats, sum);
         if (part.offset) number = code.fma(part.offset, row_sums, number);
-        Value& of_both = sums[static_cast<std::size_t>(r * count + c)];
+        Value& of_both = sums[static_cast<std::size_t>(r * group.columns + c)];
         of_both = code.fma(number, code.make<arith::MulFOp>(part.scale, row_scale), of_both);
       }
     }
@@ -213,7 +245,7 @@ class digit_dot {
 
   // The codes of even and of odd elements, as unsigned bytes; those of signed types are 8 more.
   column_part codes_of(Value place, std::int64_t bytes) {
-    ahead_.codes(place, bytes);
+    if (is_read_once()) ahead_.codes(place, bytes);
     Value x = code.load(e.pointer(codes_), place, element_type::u8, bytes);
     if (is_signed_) x = code.make<arith::XOrIOp>(x, code.integer(x.getType(), 0x88));
     column_part part;
@@ -222,16 +254,12 @@ class digit_dot {
     return part;
   }
 
-  // What is to be added to a code, in each lane; null for 0.
+  // What is to be added to a code, in each lane.
   Value offset_of(Value column, Value block, std::int64_t lanes) {
-    Value offset;
-    if (weights_.offsets) {
-      offset = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, *weights_.offsets, column, block, n); });
-      if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);
-    }
+    Value offset = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, *weights_.offsets, column, block, n); });
+    if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);
     if (!is_signed_) return offset;
-    const Value bias = code.number(code.type(element_type::f32, lanes), -8);
-    return offset ? code.make<arith::AddFOp>(offset, bias).getResult() : bias;
+    return code.make<arith::AddFOp>(offset, code.number(code.type(element_type::f32, lanes), -8));
   }
 
   kernel_emitter& e;
@@ -239,8 +267,9 @@ class digit_dot {
   const dot_sizes& sizes_;
   const block_weights& weights_;
   bool is_signed_;
+  std::optional<std::int64_t> whole_offset_;
   byte_products products_;
-  std::int64_t lanes_, columns_;
+  std::int64_t lanes_, rows_, columns_;  // of a group
   weights_ahead ahead_;
   buffer left_, codes_;
   // [row, digit, parity, half of k], [row, block], [row, lane].

@@ -198,9 +198,10 @@ bool is_unpacked_dot(const kernel_emitter& e, const dot_sizes& sizes) {
 
 void emit_unpacked_dot(kernel_emitter& e, const dot_sizes& sizes) {
   if (sizes.m >= least_panel_rows) return emit_unpacked_panels(e, sizes);
-  if (sizes.m <= most_block_rows)
-    if (const auto weights = find_block_weights(e, sizes))
-      return is_digit_dot(e, sizes, *weights) ? emit_digit_dot(e, sizes, *weights) : emit_block_dot(e, sizes, *weights);
+  if (const auto weights = find_block_weights(e, sizes)) {
+    if (is_digit_dot(e, sizes, *weights)) return emit_digit_dot(e, sizes, *weights);
+    if (sizes.m <= most_block_rows) return emit_block_dot(e, sizes, *weights);
+  }
   unpacked_dot(e, sizes).emit();
 }
 
