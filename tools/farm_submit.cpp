@@ -228,8 +228,9 @@ action declare_farm_submit(CLI::App& app) {
   app.add_flag(
       "--shared", o->batch.shared,
       "Workers read the models where they lie, under the same path, below their --shared-root; only hashes travel");
-  app.add_option("--max-bytes", o->batch.max_bytes,
-                 "Largest model to send, with its weights and sources, and largest result to fetch, e.g. 1GB")
+  app.add_option(
+         "--max-bytes", o->batch.max_bytes,
+         "Largest model to send, with its weights and sources, and largest result to fetch, e.g. 4GB (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
   add_farm_options(app, o->farm);
   return [o](const output_options& output) { return submit(*o, output); };

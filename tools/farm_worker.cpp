@@ -71,7 +71,7 @@ action declare_farm_worker(CLI::App& app) {
   auto o = std::make_shared<options>();
   app.footer("Example:\n  kiln farm worker --redis redis://build-queue:6379 --jobs 4");
   add_farm_options(app, o->farm);
-  app.add_option("--jobs", o->jobs, "Jobs at once")->check(CLI::PositiveNumber);
+  app.add_option("--jobs", o->jobs, "Jobs at once (default: 1)")->check(CLI::PositiveNumber);
   app.add_option(
          "--lease", o->lease_seconds,
          "Seconds after which the job of a worker that does not respond is given to another; the same for all workers")
@@ -80,10 +80,10 @@ action declare_farm_worker(CLI::App& app) {
   app.add_option("--time-limit", o->time_seconds, "Seconds for one job")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--memory-limit", o->memory_bytes, "Address space of one job, e.g. 16GB")
+  app.add_option("--memory-limit", o->memory_bytes, "Address space of one job, e.g. 8GB (default: 16GB)")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-bytes", o->max_bytes,
-                 "Largest result, and largest model with its files that is fetched, e.g. 1GB")
+                 "Largest result, and largest model with its files that is fetched, e.g. 4GB (default: 1GB)")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--shared-root", o->shared_roots,
                  "Folder below which files of `submit --shared` are read; may be given several times (default: no such "

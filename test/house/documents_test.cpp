@@ -25,4 +25,17 @@ TEST(house, the_document_of_the_c_interface_shows_the_examples) {
   EXPECT_NE(page.find("```cpp\n" + contents(root / "examples/run_any_size.cpp") + "```\n"), std::string::npos);
 }
 
+TEST(house, the_document_about_operators_shows_one_as_it_is) {
+  const std::filesystem::path root = kiln::testing::source_folder();
+  const std::string page = contents(root / "docs/add_an_operator.md"),
+                    source = contents(root / "aot/onnx/ops/unary.cpp");
+  int blocks = 0;
+  for (std::size_t begin = 0; (begin = page.find("```cpp\n", begin)) != std::string::npos; ++blocks) {
+    begin += 7;
+    const std::string block = page.substr(begin, page.find("```", begin) - begin);
+    EXPECT_NE(source.find(block), std::string::npos) << "docs/add_an_operator.md shows other code:\n" << block;
+  }
+  EXPECT_GT(blocks, 0);
+}
+
 }  // namespace
