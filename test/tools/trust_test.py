@@ -44,7 +44,7 @@ class Trust(TrustCase):
             self.refused(*self.fresh(), env={"KILN_CACHE_PATH": "above/layer"}, cwd=self.dir)
         os.chmod(self.path("above"), 0o755)
         if os.geteuid() != 0:
-            return
+            self.skipTest("only root can give a folder to another user")
         os.chmod(self.path("layer"), 0o755)
         for path in "layer", "above":
             os.chown(self.path(path), NOBODY, NOBODY)

@@ -34,10 +34,10 @@ literal boundaries(element_type type) {
   return literal::of<float>({f32, {static_cast<std::int64_t>(numbers.size())}}, numbers);
 }
 
-class ReadFloats : public testing::TestWithParam<element_type> {};
-class SmallFloats : public testing::TestWithParam<element_type> {};
+class read_floats : public testing::TestWithParam<element_type> {};
+class small_floats : public testing::TestWithParam<element_type> {};
 
-TEST_P(ReadFloats, EveryCodeIsRead) {
+TEST_P(read_floats, every_code_is_read) {
   const literal codes = all_codes(GetParam());
   for (element_type wide : {f32, f16, f64}) {
     if (wide == f16 && GetParam() == f8e8m0) continue;
@@ -48,7 +48,7 @@ TEST_P(ReadFloats, EveryCodeIsRead) {
   }
 }
 
-TEST_P(SmallFloats, NumbersAreRounded) {
+TEST_P(small_floats, numbers_are_rounded) {
   const literal numbers = boundaries(GetParam());
   auto m = fusion({numbers.type()}, [&](module& k, const std::vector<value>& in) {
     value narrow = k.add(convert{GetParam()}, {in[0]});
@@ -57,18 +57,18 @@ TEST_P(SmallFloats, NumbersAreRounded) {
   check(*m, std::span(&numbers, 1), tolerance{0, 0});
 }
 
-TEST_P(SmallFloats, ElementsMove) {
+TEST_P(small_floats, elements_move) {
   auto m = fusion({typed(GetParam(), {5, 7})}, [&](module& k, const std::vector<value>& in) {
     return std::vector{k.add(concat{1}, {k.add(transpose{{1, 0}}, {in[0]}), k.add(transpose{{1, 0}}, {in[0]})})};
   });
   check(*m, 3, 1, tolerance{0, 0});
 }
 
-INSTANTIATE_TEST_SUITE_P(types, ReadFloats, testing::Values(f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f8e8m0, f4e2m1),
+INSTANTIATE_TEST_SUITE_P(types, read_floats, testing::Values(f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f8e8m0, f4e2m1),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(types, SmallFloats, testing::Values(f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f8e8m0), name_of);
+INSTANTIATE_TEST_SUITE_P(types, small_floats, testing::Values(f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f8e8m0), name_of);
 
-TEST(PackedIntegers, OfTwoBitsAreRead) {
+TEST(packed_integers, of_two_bits_are_read) {
   for (element_type type : {i2, u2}) {
     const literal codes = all_codes(type);
     for (element_type wide : {f32, i8, i64})
@@ -81,7 +81,7 @@ TEST(PackedIntegers, OfTwoBitsAreRead) {
   }
 }
 
-TEST(BitCast, KeepsTheBits) {
+TEST(bit_cast_kernels, keep_the_bits) {
   struct pair {
     element_type from, to;
   };
@@ -93,7 +93,7 @@ TEST(BitCast, KeepsTheBits) {
   }
 }
 
-TEST(BitCast, PackedTypesAreReadAsAnother) {
+TEST(bit_cast_kernels, read_packed_types_as_others) {
   const literal codes = all_codes(u4);
   auto m = fusion({codes.type()}, [&](module& k, const std::vector<value>& in) {
     return std::vector{k.add(convert{f32}, {k.add(bit_cast{f4e2m1}, {in[0]})}),
@@ -102,10 +102,10 @@ TEST(BitCast, PackedTypesAreReadAsAnother) {
   check(*m, std::span(&codes, 1), tolerance{0, 0});
 }
 
-class PackedTypes : public testing::TestWithParam<element_type> {};
+class packed_types : public testing::TestWithParam<element_type> {};
 
 // Sizes with a last byte that is full, and with one that is not; two outputs of one kernel.
-TEST_P(PackedTypes, AreWritten) {
+TEST_P(packed_types, are_written) {
   for (std::int64_t columns : {1, 8, 43}) {
     auto m = fusion({typed(f32, {21, columns})}, [&](module& k, const std::vector<value>& in) {
       const value turned = k.add(transpose{{1, 0}}, {in[0]});
@@ -118,7 +118,7 @@ TEST_P(PackedTypes, AreWritten) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(types, PackedTypes, testing::Values(i4, u4, i2, u2, f4e2m1), name_of);
+INSTANTIATE_TEST_SUITE_P(types, packed_types, testing::Values(i4, u4, i2, u2, f4e2m1), name_of);
 
 }  // namespace
 }  // namespace kiln::test

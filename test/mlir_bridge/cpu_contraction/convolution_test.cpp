@@ -56,36 +56,36 @@ const convolution_case convolution_cases[] = {
     {"depthwise_volume", {1, 4, 5, 6, 9}, {3, 3, 3, 1, 9}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 9}},
 };
 
-class ContractionConvolution : public testing::TestWithParam<convolution_case> {};
+class convolutions : public testing::TestWithParam<convolution_case> {};
 
-TEST_P(ContractionConvolution, F32) {
+TEST_P(convolutions, agree_in_f32) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
 }
-TEST_P(ContractionConvolution, F16) {
+TEST_P(convolutions, agree_in_f16) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
 }
-TEST_P(ContractionConvolution, BiasReluResidual) {
+TEST_P(convolutions, take_bias_relu_and_residual) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
                                      epilogue::bias_relu_residual),
                  1e-6);
 }
-TEST_P(ContractionConvolution, Sigmoid) {
+TEST_P(convolutions, take_a_sigmoid) {
   expect_matches(
       *convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32, epilogue::sigmoid),
       1e-6);
 }
 // Channels in the middle of a larger image, read where they are or copied together with the border.
-TEST_P(ContractionConvolution, SomeChannels) {
+TEST_P(convolutions, read_some_channels) {
   const convolution_case& of = GetParam();
   expect_matches(*channels_fusion(of.image, 16, 8, of.weights, of.op), 1e-6);
   expect_matches(*channels_fusion(of.image, 0, 5, of.weights, of.op, element_type::f32, epilogue::bias_relu), 1e-6);
   expect_matches(*channels_fusion(of.image, 3, 0, of.weights, of.op, element_type::f16), 2e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ContractionConvolution, testing::ValuesIn(convolution_cases),
+INSTANTIATE_TEST_SUITE_P(All, convolutions, testing::ValuesIn(convolution_cases),
                          [](const auto& info) { return info.param.name; });
 
-TEST(ContractionConvolutionTypes, All) {
+TEST(convolution_types, agree_in_f64_and_bf16) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::f64), 1e-14);
   expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 13, 19}, op, element_type::bf16), 1e-2);
@@ -94,7 +94,7 @@ TEST(ContractionConvolutionTypes, All) {
   expect_matches(*convolution_fusion({1, 6, 7, 13}, {3, 3, 1, 13}, depthwise, element_type::bf16), 1e-2);
 }
 
-TEST(ContractionConvolutionTypes, ChannelsAreReadWhereTheyAre) {
+TEST(convolution_types, channels_are_read_where_they_are) {
   const convolution same{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, depthwise{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 16};
   for (const target_row& row : rows_here())
     for (const auto& m : {channels_fusion({1, 14, 14, 16}, 16, 0, {3, 3, 16, 64}, same),
@@ -112,7 +112,7 @@ struct normalized_case {
 };
 
 // One launch computes the convolution, adds the bias, normalizes the channels, scales them and adds a residual.
-TEST(ContractionConvolution, NormalizedDepthwise) {
+TEST(convolutions, depthwise_with_their_normalization) {
   const std::vector<normalized_case> cases{
       {{1, 14, 14, 32}, {7, 7}, {{1, 1}, {1, 1}, {3, 3}, {3, 3}, 32}},
       {{2, 9, 7, 24}, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, 24}},
@@ -149,7 +149,7 @@ TEST(ContractionConvolution, NormalizedDepthwise) {
       }
 }
 
-TEST(ContractionConvolutionWinograd, Configured) {
+TEST(winograd, agrees_in_every_configuration) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   const auto m =
       convolution_fusion({1, 15, 18, 32}, {3, 3, 32, 96}, op, element_type::f32, epilogue::bias_relu_residual);
@@ -165,7 +165,7 @@ TEST(ContractionConvolutionWinograd, Configured) {
   expect_matches(*m, 1e-6, {{"winograd", 0}});
 }
 
-TEST(ContractionConvolutionWinograd, OnlyWhereItGains) {
+TEST(winograd, only_where_it_gains) {
   auto uses = [](const dims_of& image, const dims_of& weights, const convolution& op,
                  element_type type = element_type::f32) {
     return compile_fusion(*convolution_fusion(image, weights, op, type), v3_row())
@@ -186,7 +186,7 @@ TEST(ContractionConvolutionWinograd, OnlyWhereItGains) {
 
 // Pixels that are a page apart share a set of the first-level cache, so a tile has at most as many rows as a set has
 // lines.
-TEST(ContractionConvolutionTiles, PagesApart) {
+TEST(convolution_tiles, have_few_rows_where_pixels_are_pages_apart) {
   const convolution op{{1, 1}, {1, 1}, {0, 0}, {0, 0}};
   auto object = [&](std::int64_t channels, const kernel_configuration& configuration) {
     return compile_fusion(*convolution_fusion({1, 14, 14, channels}, {1, 1, channels, 64}, op), v4_row(), configuration)
@@ -197,7 +197,7 @@ TEST(ContractionConvolutionTiles, PagesApart) {
   EXPECT_EQ(object(1008, {}), object(1008, many_rows));
 }
 
-TEST(ContractionConvolutionTiles, Configured) {
+TEST(convolution_tiles, agree_in_every_configuration) {
   const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   for (std::int64_t m : {3, 6, 14, 20})
     for (std::int64_t n : {16, 48}) {

@@ -8,7 +8,7 @@
 namespace kiln::test {
 namespace {
 
-TEST(ContractionDot, OddSizes) {
+TEST(dots, of_odd_sizes) {
   const std::int64_t sizes[] = {1, 2, 3, 7, 13, 17, 31, 33, 65};
   // Uses every size in every position, without testing all combinations.
   for (std::size_t i = 0; i < std::size(sizes); ++i)
@@ -21,7 +21,7 @@ TEST(ContractionDot, OddSizes) {
     }
 }
 
-TEST(ContractionDot, Transposed) {
+TEST(dots, of_transposed_operands) {
   for (bool a : {false, true})
     for (bool b : {false, true})
       for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 33, 65}, {5, 17, 31}, {29, 65, 7}, {50, 40, 130}}) {
@@ -32,7 +32,7 @@ TEST(ContractionDot, Transposed) {
       }
 }
 
-TEST(ContractionDot, Batched) {
+TEST(dots, of_batches) {
   for (std::int64_t m : {1, 7, 65})
     for (bool b : {false, true}) {
       auto fusion = dot_fusion({2, 3, m, 33}, b ? dims_of{2, 3, 35, 33} : dims_of{2, 3, 33, 35}, {.transpose_b = b});
@@ -41,7 +41,7 @@ TEST(ContractionDot, Batched) {
     }
 }
 
-TEST(ContractionDot, FewRowsOfManyMatrices) {
+TEST(dots, of_few_rows_of_many_matrices) {
   for (std::int64_t m : {1, 2, 3, 4})
     for (auto [n, k] : {std::array<std::int64_t, 2>{37, 64}, {130, 71}, {3, 5}, {64, 300}}) {
       auto transposed = dot_fusion({2, 3, m, k}, {2, 3, n, k}, {.transpose_b = true}, element_type::f32,
@@ -55,7 +55,7 @@ TEST(ContractionDot, FewRowsOfManyMatrices) {
 
 // Matrices that are larger than the caches: lines are asked for ahead, and narrow ones are divided among threads, with
 // parts that end in the middle of a group of lines.
-TEST(ContractionDot, FewRowsOfLargeMatrices) {
+TEST(contraction_dot, few_rows_of_large_matrices) {
   for (std::int64_t m : {1, 2})
     for (auto [n, k] : {std::array<std::int64_t, 2>{97, 6001}, {1000, 601}, {5003, 37}})
       for (bool transposed : {false, true}) {
@@ -72,7 +72,7 @@ TEST(ContractionDot, FewRowsOfLargeMatrices) {
 }
 
 // A depth for which the sums of a narrow product do not stay in the cache.
-TEST(ContractionDot, LongRow) {
+TEST(dots, whose_sums_exceed_the_cache) {
   for (std::int64_t m : {1, 2}) {
     auto fusion = dot_fusion({m, 9}, {9, 9001}, {}, element_type::f32, element_type::f32, epilogue::bias_relu);
     expect_matches(*fusion, 1e-6);
@@ -80,7 +80,7 @@ TEST(ContractionDot, LongRow) {
   }
 }
 
-TEST(ContractionDot, Types) {
+TEST(dots, of_every_type) {
   struct row {
     element_type a, b, result;
     double tolerance;
@@ -103,7 +103,7 @@ TEST(ContractionDot, Types) {
 }
 
 // A tile multiplies a scalar by two vectors of columns. One that meets more of them is converted before.
-TEST(ContractionDot, ScalarsOf16BitsAreConvertedOnce) {
+TEST(dots, convert_scalars_of_16_bits_once) {
   const auto stages = [](std::int64_t columns, element_type type) {
     const native_kernel kernel = compile_fusion(*dot_fusion({19, 70}, {70, columns}, {}, type, type), v4_row());
     return std::ranges::count_if(kernel.launches, [](const launch& l) { return l.symbol.ends_with("_widen"); });
@@ -115,7 +115,7 @@ TEST(ContractionDot, ScalarsOf16BitsAreConvertedOnce) {
   EXPECT_EQ(stages(200, element_type::f32), 0);
 }
 
-TEST(ContractionDot, Epilogues) {
+TEST(dots, take_every_epilogue) {
   for (epilogue kind : all_epilogues())
     for (auto [m, n, k] : {std::array<std::int64_t, 3>{1, 100, 64}, {30, 32, 16}, {45, 77, 33}, {128, 64, 8}}) {
       auto fusion = dot_fusion({m, k}, {k, n}, {}, element_type::f32, element_type::f32, kind);
@@ -124,7 +124,7 @@ TEST(ContractionDot, Epilogues) {
     }
 }
 
-TEST(ContractionDot, Configurations) {
+TEST(dots, agree_in_every_configuration) {
   auto fusion =
       dot_fusion({61, 100}, {100, 111}, {}, element_type::f32, element_type::f32, epilogue::bias_relu_residual);
   for (std::int64_t m : {1, 4, 14})

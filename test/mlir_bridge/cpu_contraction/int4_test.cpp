@@ -28,7 +28,7 @@ std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue ki
     x = m->add(elementwise{f}, {x, m->add(broadcast{apart}, {m->add_parameter(name, {w.type, shared})})});
   };
   if (w.offset) {
-    const value number = m->add(constant{literal::scalar(w.type, *w.offset)});
+    const value number = m->add(constant{literal::scalar(w.type, *w.offset)}, {});
     x = m->add(elementwise{scalar_function::add}, {x, m->add(broadcast{apart}, {number})});
   }
   if (w.zero_points) apply(scalar_function::sub, "zero");
@@ -40,7 +40,7 @@ std::unique_ptr<module> int4_dot(const dims_of& a, const weights& w, epilogue ki
   return m;
 }
 
-TEST(Int4, ProductsOfFewRows) {
+TEST(int4, products_of_few_rows) {
   for (std::int64_t m : {1, 4, 7, 16, 61})
     for (auto [n, k, group] : {std::array<std::int64_t, 3>{1, 64, 64}, {37, 128, 32}, {50, 1056, 32}, {8, 96, 48}}) {
       expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
@@ -50,7 +50,7 @@ TEST(Int4, ProductsOfFewRows) {
 
 // Few rows, and some that are taken by twos: whole vectors of codes and what is left of them, blocks shorter and longer
 // than a vector, codes without a sign, offsets of blocks, and one of all codes, a whole number or not.
-TEST(Int4, ProductsOfBlocks) {
+TEST(int4, products_of_blocks) {
   for (element_type packed : {i4, u4, u8})
     for (std::int64_t m : {1, 2, 3, 4, 5, 11})
       for (auto [n, k, group] : {std::array<std::int64_t, 3>{9, 288, 32}, {6, 192, 64}, {5, 1024, 128}, {7, 512, 256}})
@@ -67,7 +67,7 @@ TEST(Int4, ProductsOfBlocks) {
 
 // Panels of columns, with columns in the last one and steps in the last piece of the depth that do not fill it. 270
 // rows are two items.
-TEST(Int4, ProductsOfManyRows) {
+TEST(int4, products_of_many_rows) {
   for (std::int64_t m : {40, 78, 129, 270})
     for (auto [n, k, group] : {std::array<std::int64_t, 3>{35, 96, 32}, {64, 256, 64}, {3, 144, 16}}) {
       expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
@@ -75,7 +75,7 @@ TEST(Int4, ProductsOfManyRows) {
     }
 }
 
-TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
+TEST(int4, groups_and_depths_that_no_vector_divides) {
   for (std::int64_t m : {1, 6, 20})
     for (auto [n, k, group] : {std::array<std::int64_t, 3>{5, 27, 9}, {6, 40, 40}, {7, 33, 1}, {4, 72, 24}}) {
       expect_matches(*int4_dot({m, k}, {n, k, group}), 1e-6);
@@ -83,7 +83,7 @@ TEST(Int4, GroupsAndDepthsThatNoVectorDivides) {
     }
 }
 
-TEST(Int4, TypesZeroPointsAndEpilogues) {
+TEST(int4, types_zero_points_and_epilogues) {
   for (element_type type : {f32, f16, bf16})
     for (element_type packed : {i4, u4, i8, u8})
       for (std::int64_t m : {1, 9, 45}) {
@@ -107,12 +107,12 @@ void expect_reads(const std::vector<dim>& dims, const std::function<value(module
     }
 }
 
-TEST(Int4, ConvertsTensorsOfAnySize) {
+TEST(int4, converts_tensors_of_any_size) {
   for (std::int64_t n : {1, 2, 3, 8, 17, 64, 1001}) expect_reads({n}, [](module&, value x) { return x; });
   expect_reads({5, 7}, [](module&, value x) { return x; });
 }
 
-TEST(Int4, MovesOnTheWay) {
+TEST(int4, converts_moved_tensors) {
   expect_reads({6, 10}, [](module& m, value x) { return m.add(transpose{{1, 0}}, {x}); });
   expect_reads({7, 9}, [](module& m, value x) { return m.add(transpose{{1, 0}}, {x}); });
   expect_reads({40}, [](module& m, value x) { return m.add(slice{{3}, {32}, {1}}, {x}); });

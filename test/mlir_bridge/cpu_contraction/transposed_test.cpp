@@ -29,21 +29,21 @@ const transposed_case transposed_cases[] = {
     {"few_channels", {1, 9, 14, 3}, {4, 4, 6, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, {0, 0}}},
 };
 
-class ContractionTransposed : public testing::TestWithParam<transposed_case> {};
+class transposed_convolutions : public testing::TestWithParam<transposed_case> {};
 
-TEST_P(ContractionTransposed, F32) {
+TEST_P(transposed_convolutions, agree_in_f32) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op), 1e-6);
 }
-TEST_P(ContractionTransposed, F16) {
+TEST_P(transposed_convolutions, agree_in_f16) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f16), 2e-3);
 }
-TEST_P(ContractionTransposed, BiasReluResidual) {
+TEST_P(transposed_convolutions, take_an_epilogue) {
   expect_matches(*convolution_fusion(GetParam().image, GetParam().weights, GetParam().op, element_type::f32,
                                      epilogue::bias_relu_residual),
                  1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ContractionTransposed, testing::ValuesIn(transposed_cases),
+INSTANTIATE_TEST_SUITE_P(All, transposed_convolutions, testing::ValuesIn(transposed_cases),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
