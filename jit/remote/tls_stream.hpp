@@ -1,7 +1,8 @@
 // A TLS connection to a server, made by libcurl (curl_library.hpp), which verifies the server's certificate and its
-// host name, from TLS 1.2 on. No proxy of the environment is used. Used by one thread at a time. Operations do not
-// wait, except connect(). Throws error{unreachable} if the connection fails or is closed, error{usage} if a certificate
-// is refused or a file of certificates cannot be used, and error{not_built_in} if this machine has no libcurl.
+// host name, from TLS 1.2 on. No proxy of the environment is used. Used by one thread at a time. The constructor waits
+// until its deadline; send() and receive() do not wait. All throw error{unreachable} if the connection fails or is
+// closed; the constructor throws error{usage} if a certificate is refused or a file of certificates cannot be used, and
+// error{not_built_in} if this machine has no libcurl.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,7 @@ namespace kiln {
 
 class tls_stream {
  public:
-  // Connects and shakes hands by `deadline`.
+  // Connects, and completes the TLS handshake, by `deadline`.
   tls_stream(const redis_address& address, std::chrono::steady_clock::time_point deadline);
   ~tls_stream();
   tls_stream(const tls_stream&) = delete;

@@ -67,6 +67,7 @@ def folder_of(options: Mapping[str, Any]) -> str | None:
 
 
 def find(folder: str, name: str) -> Model | None:
+    """The model of this name, which counts as used now. None if there is none, or if others could have changed its file."""
     path = os.path.join(folder, name + ".kiln")
     try:
         if _refused(path):
@@ -78,6 +79,7 @@ def find(folder: str, name: str) -> Model | None:
 
 
 def _make_room(folder: str, kept: str) -> None:
+    """Removes the models that were not used for longest until the folder has at most MOST_BYTES; the file `kept` stays."""
     found = []
     for entry in os.scandir(folder):
         try:
@@ -99,6 +101,7 @@ def _make_room(folder: str, kept: str) -> None:
 
 
 def keep(folder: str, name: str, model: Model) -> None:
+    """Copies the model's file into the folder, for `find` of any process."""
     path = os.path.join(folder, name + ".kiln")
     made = ""
     try:

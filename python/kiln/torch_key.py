@@ -1,8 +1,8 @@
 """A name for what torch.compile's backend makes of a captured graph: equal names mean equal models, in any process.
 
 The name hashes what the export and the compiler read: the graph with its constants, the values of the weights, shapes, types and
-devices, the state of torch that steers an export, the options, and the versions of everybody involved. A graph with parts whose
-meaning cannot be read from it, such as a user's own operator, has no name.
+devices, the state of torch that steers an export, the options, and the versions of torch, onnx, Python and Kiln. A graph with parts
+whose meaning cannot be read from it, such as a user's own operator, has no name.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class NoName(Exception):
 
 
 def _text_of(value: Any, places: Mapping[torch.fx.Node, int]) -> str:
+    """The argument of a node as text; other nodes are numbered by `places`. Raises NoName for values that differ between processes."""
     if isinstance(value, torch.fx.Node):
         return f"%{places[value]}"
     if isinstance(value, (list, tuple)):
@@ -115,7 +116,8 @@ def _state_of_torch() -> str:
 
 
 def name_of(graph: torch.fx.GraphModule, captured: CapturedGraph, arguments: Sequence[Any], options: Mapping[str, Any]) -> str:
-    """Raises NoName."""
+    """The name of the model that these options make of the graph: a SHA-256 in hex. `arguments` are those of the captured call.
+    Raises NoName with the reason if there is none."""
     hasher = hashlib.sha256()
     try:
         hasher.update(f"{_versions()};{_state_of_torch()};{_text_of(dict(sorted(options.items())), {})};".encode())

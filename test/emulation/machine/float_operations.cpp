@@ -10,8 +10,9 @@ namespace emulation {
 
 namespace {
 
-// Constants of a division: bits of an exponent, exponents of the smallest normal number, limits and factors of
-// v_div_scale.
+// What v_div_scale and v_div_fmas depend on, for f32 and f64: `far`, the difference of the exponents from which the
+// denominator is scaled; `small_numerator`, the largest exponent of a numerator that is scaled; `factor`, the exponent
+// of the factor; the bias of exponents, and the exponent of the smallest normal number.
 struct division {
   int far, small_numerator, factor, bias, smallest;
 };

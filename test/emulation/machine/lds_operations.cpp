@@ -31,7 +31,8 @@ void load_one(wave& w, const instruction& i) {
         x = count == 1 ? static_cast<std::uint32_t>(static_cast<std::int8_t>(x))
                        : static_cast<std::uint32_t>(static_cast<std::int16_t>(x));
       if (to == part::whole) out[l] = x;
-      // Machines with 64 lanes do not keep the other half (their memory has error correction).
+      // GPUs with waves of 64 lanes may overwrite the other half of the register (they have error correction), so it
+      // gets a value that would show in a result.
       else if (to == part::low_half) out[l] = (x & 0xFFFF) | (w.size == 64 ? 0x7E7E0000 : out[l] & 0xFFFF0000);
       else out[l] = x << 16 | (w.size == 64 ? 0x7E7E : out[l] & 0xFFFF);
     }

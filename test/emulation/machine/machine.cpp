@@ -1,4 +1,5 @@
-// The interface of the emulator for Python (ctypes): names of operations, and the execution of one workgroup.
+// The interface of the emulator for Python (ctypes): names of operations, and the execution of one workgroup. One
+// thread of a process uses it at a time: the state of waves and LDS is kept between calls.
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
@@ -26,7 +27,7 @@ const std::unordered_map<std::string, decltype(operation::run)>& operations() {
   return all;
 }
 
-// f32 denormals are flushed to zero while this lives, if the kernel says so.
+// While an object lives, this processor flushes f32 denormals to zero, as the mode of the kernel demands (x86-64 only).
 class denormal_mode {
  public:
   explicit denormal_mode([[maybe_unused]] bool flushes) {
@@ -51,7 +52,8 @@ class denormal_mode {
 
 extern "C" {
 
-// What all workgroups of a launch have in common, and the state in which the device starts a wave.
+// What all workgroups of a launch have in common, and the state in which the device starts a wave. amd_machine.py has
+// the same structure.
 struct launch {
   const instruction* code;
   std::uint32_t instructions;
@@ -61,20 +63,25 @@ struct launch {
   std::uint32_t shared_bytes, scratch_bytes;  // of a workgroup, of a lane
   std::uint32_t user_registers;
   std::uint32_t user[32];
-  std::uint32_t id_registers;  // bits: workgroup number x, y, z in scalar registers after the user's
-  std::uint32_t ids_in_ttmp;   // RDNA 4: they are in ttmp7 and ttmp9
-  std::uint64_t most_instructions;
+  std::uint32_t id_registers;       // bits: workgroup number x, y, z in scalar registers after the user's
+  std::uint32_t ids_in_ttmp;        // RDNA 4: they are in ttmp7 and ttmp9
+  std::uint64_t most_instructions;  // of all waves of a workgroup: a kernel with more does not end
 };
 
+// The function that executes the operation of this name, for instruction::run; null if it is not emulated.
 const void* emulation_operation(const char* name) {
   const auto found = operations().find(name);
   return found == operations().end() ? nullptr : reinterpret_cast<const void*>(found->second);
 }
 
+// Lets Python check that both sides agree about the size of an instruction.
 std::uint32_t emulation_instruction_bytes() { return sizeof(instruction); }
 
-// Executes the waves of a workgroup in the given order, each up to its next barrier. Returns the number of
-// instructions, or -1 with words in `error`. `findings` gets a line for each fault that the detectors saw.
+// Executes one workgroup: its waves in the given order, each up to its next barrier, until all have ended. `group` is
+// the workgroup's number (x, y, z), `order` the numbers of its waves, `scratch` the private memory of all its lanes.
+// Returns the number of instructions, or -1 with one line in `error` if the kernel does what it must not, or what is
+// not emulated. `findings` gets a line for each fault that the detectors saw, up to its size; a kernel continues after
+// one.
 std::int64_t emulation_run(const launch* l, const std::uint32_t* group, const std::uint32_t* order,
                            std::uint8_t* scratch, char* error, std::uint32_t error_bytes, char* findings,
                            std::uint32_t findings_bytes) {
@@ -116,9 +123,9 @@ std::int64_t emulation_run(const launch* l, const std::uint32_t* group, const st
     }
   }
   const instruction* at = nullptr;
-  const auto say = [](char* to, std::uint32_t bytes, const std::string& words) {
-    const std::size_t length = std::min<std::size_t>(words.size(), bytes - 1);
-    std::memcpy(to, words.data(), length);
+  const auto copy_text = [](char* to, std::uint32_t bytes, const std::string& text) {
+    const std::size_t length = std::min<std::size_t>(text.size(), bytes - 1);
+    std::memcpy(to, text.data(), length);
     to[length] = 0;
   };
   try {
@@ -138,14 +145,14 @@ std::int64_t emulation_run(const launch* l, const std::uint32_t* group, const st
       ++shared.phase;
     }
   } catch (const refusal& e) {
-    say(error, error_bytes,
-        std::string(e.what()) + ", at " + std::to_string(at ? at->address - l->code[0].address : 0));
+    copy_text(error, error_bytes,
+              std::string(e.what()) + ", at " + std::to_string(at ? at->address - l->code[0].address : 0));
     return -1;
   }
   std::string lines;
-  for (const auto& [address, words] : found)
-    lines += words + ", at " + std::to_string(address - l->code[0].address) + "\n";
-  say(findings, findings_bytes, lines);
+  for (const auto& [address, fault] : found)
+    lines += fault + ", at " + std::to_string(address - l->code[0].address) + "\n";
+  copy_text(findings, findings_bytes, lines);
   return static_cast<std::int64_t>(executed);
 }
 

@@ -1,6 +1,7 @@
 // Matrix instructions: MFMA (CDNA) and WMMA (RDNA). Which element of A, B and D a lane's registers hold is in AMD's
-// matrix instruction calculator. Only the map of A's and B's inner dimension that both share matters for the result, so
-// it is the simplest one here. Sums are in f32.
+// matrix instruction calculator. A and B must order their inner dimension alike, but the result does not depend on that
+// order, so the simplest one is used here. Floats are summed in f32, in the order of the inner dimension, and bytes in
+// 32-bit integers.
 #include "operations.hpp"
 #include "vector.hpp"
 #include "workgroup.hpp"
@@ -24,8 +25,8 @@ auto number(const std::uint32_t* lane_words, int n) {
   else return static_cast<std::int32_t>(lane_words[n / 4] >> (8 * (n % 4)) & 255);
 }
 
-// Calls put(row, k, number) for each element of A or B: lane l holds row l % size, and in groups of lanes follow the
-// steps of the inner dimension.
+// Calls put(row, k, number) for each element of A, or with columns as rows of B. Lane l holds row l % size, and of the
+// inner dimension the own = steps / groups elements from l / size * own on.
 template <element e, int size, int steps, int groups, class Put>
 void gather(const wave& w, const instruction& i, int n, Put put) {
   constexpr int own = steps / groups;

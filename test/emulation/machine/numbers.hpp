@@ -4,7 +4,8 @@
 
 namespace emulation {
 
-// The number if the other is NaN.
+// The smaller and the larger of two numbers; if one is NaN, the other one (minimumNumber and maximumNumber of IEEE
+// 754).
 template <class T>
 T least(T a, T b) {
   return a != a ? b : b != b ? a : a < b ? a : b;
@@ -13,7 +14,7 @@ template <class T>
 T greatest(T a, T b) {
   return a != a ? b : b != b ? a : a < b ? b : a;
 }
-// The forms that give NaN if either is.
+// The same, but NaN if either is (minimum and maximum of IEEE 754).
 template <class T>
 T minimum(T a, T b) {
   return a != a ? a : b != b ? b : a < b ? a : b;
@@ -24,6 +25,8 @@ T maximum(T a, T b) {
 }
 inline float fused(float a, float b, float c) { return std::fma(a, b, c); }
 inline double fused(double a, double b, double c) { return std::fma(a, b, c); }
+// f64 holds the product exactly. The sum is rounded to f64 and then to f16, which differs from one rounding in rare
+// ties.
 inline half fused(half a, half b, half c) {
   return static_cast<half>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
 }

@@ -56,7 +56,7 @@ struct instruction {
   std::array<operand, 6> operands;
 };
 
-// Thrown for what kernels must not do, and for what is not emulated.
+// Thrown for what a kernel must not do, and for what is not emulated. The message names it.
 struct refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -14,14 +14,15 @@ struct workgroup {
   // with a barrier.
   std::vector<std::uint32_t> read, written;
   std::uint32_t phase = 1;
-  // What was found, by the instruction's address: the first of each kind.
+  // Faults by the instruction's address: the first one of each instruction.
   std::map<std::uint64_t, std::string>* findings = nullptr;
 
   void start(std::size_t bytes);
 
-  // Checks and notes an access of `count` bytes. Throws where it is out of bounds.
+  // Check an access of `count` bytes of a wave for races, alignment and bytes that nobody has written, and note it.
+  // Throw a refusal if it is out of bounds.
   void note_read(const wave& w, const instruction& i, std::uint64_t at, std::uint32_t count);
-  // `data`: what will be written. Waves may write the same value to the same place.
+  // `data` is what will be written: several waves may write the same value to the same place.
   void note_write(const wave& w, const instruction& i, std::uint64_t at, std::uint32_t count, const std::uint8_t* data);
   void note_atomic(const wave& w, const instruction& i, std::uint64_t at, std::uint32_t count);
 
