@@ -9,19 +9,10 @@
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/BinaryFormat/MsgPackReader.h"
 #include "llvm/Object/ELF.h"
+#include "mlir_bridge/back_ends/amd/damaged_object.hpp"
 
 namespace kiln::gpu {
 namespace {
-
-[[noreturn]] void throw_corrupted(std::string_view what) {
-  throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what));
-}
-
-template <class T>
-T value_or_throw(llvm::Expected<T> value) {
-  if (!value) throw_corrupted(llvm::toString(value.takeError()));
-  return std::move(*value);
-}
 
 // A metadata value: a number, a string, a list, or a map (keys and values in two parallel lists). Values of other kinds
 // are left empty.

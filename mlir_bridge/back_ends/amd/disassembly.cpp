@@ -22,20 +22,11 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir_bridge/back_ends/amd/code_object_info.hpp"
+#include "mlir_bridge/back_ends/amd/damaged_object.hpp"
 #include "mlir_bridge/back_ends/amd/initialize.hpp"
 
 namespace kiln::gpu {
 namespace {
-
-[[noreturn]] void throw_corrupted(std::string_view what) {
-  throw error(error_kind::corrupted, fmt::format("damaged code object: {}", what));
-}
-
-template <class T>
-T value_or_throw(llvm::Expected<T> value) {
-  if (!value) throw_corrupted(llvm::toString(value.takeError()));
-  return std::move(*value);
-}
 
 // LLVM's machine-code layer for one processor. Each member depends on the ones before it.
 class decoder {
