@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "ir/error.hpp"
+#include "jit/process_deadline.hpp"
 
 namespace kiln {
 namespace {
@@ -130,10 +131,10 @@ control_answer worker_pool::exchange(const control_request& request, std::span<c
   control_answer answer;
   bool closed = true;
   if (sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request)) {
-    const auto end = clock::now() + options_.start_limit;
-    for (closed = false; !closed && clock::now() < end;) {
+    process_deadline deadline(host_->process.id(), options_.start_limit);
+    for (closed = false; !closed && !deadline.passed();) {
       pollfd wanted{socket, POLLIN, 0};
-      poll(&wanted, 1, milliseconds_until(end));
+      poll(&wanted, 1, milliseconds_until(deadline.end()));
       ssize_t n = recv(socket, &answer, sizeof answer, 0);
       if (n == static_cast<ssize_t>(sizeof answer)) return answer;
       closed = !again(n);
@@ -203,9 +204,9 @@ std::optional<int> worker_pool::stop(worker& w) {
 
 std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byte> request,
                                              const worker_limits& limits) {
-  const auto begin = clock::now(), end = begin + limits.time;
+  process_deadline deadline(w.process, limits.time);
   const auto used_before = processor_time(w.process);
-  auto reading_end = std::min(end, begin + limits.reading);
+  auto reading_end = clock::now() + limits.reading;
   // Twice the deadline: a backstop, for a worker of several threads too.
   const request_header asked{request.size(), static_cast<std::uint64_t>(limits.time.count() / 500 + 1)};
   std::span<const std::byte> head = std::as_bytes(std::span(&asked, 1)), unsent = request;
@@ -217,10 +218,9 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
     return {accepted ? error_kind::unsupported : error_kind::corrupted, std::move(what), ended};
   };
   for (;;) {
-    const auto limit = accepted ? end : reading_end;
-    if (const auto now = clock::now(); now >= limit) {
-      if (limit == end)
-        throw failure{error_kind::timed_out, fmt::format("took longer than {} ms", limits.time.count())};
+    if (deadline.passed())
+      throw failure{error_kind::timed_out, fmt::format("took longer than {} ms", limits.time.count())};
+    if (const auto now = clock::now(); !accepted && now >= reading_end) {
       // On a busy machine the worker may not have had its turn yet.
       const auto used = used_before ? processor_time(w.process) : std::nullopt;
       using std::chrono::milliseconds;
@@ -228,8 +228,9 @@ std::vector<std::byte> worker_pool::converse(worker& w, std::span<const std::byt
           used ? std::chrono::duration_cast<milliseconds>(limits.reading - (*used - *used_before)) : milliseconds(0);
       if (left <= milliseconds(0))
         throw fail(fmt::format("did not come to an end of reading it within {} ms", limits.reading.count()), false);
-      reading_end = std::min(end, now + left);
+      reading_end = now + left;
     }
+    const auto limit = accepted ? deadline.end() : std::min(deadline.end(), reading_end);
     const bool sending = !head.empty() || !unsent.empty();
     const auto events = static_cast<short>(POLLIN | (sending ? POLLOUT : 0));
     std::array<pollfd, 2> wanted{pollfd{w.requests.number(), events, 0}, pollfd{w.words.number(), POLLIN, 0}};

@@ -31,12 +31,13 @@ struct worker_options {
       std::int64_t(4)
       << 30;  // of address space, beyond that of the loaded executable; sanitizers need more, so there it is not set
   std::size_t answer_bytes = std::size_t(256) << 20;
-  int requests_per_worker = 500;                 // then it is replaced: what a process keeps grows with what it did
-  std::chrono::milliseconds start_limit{30000};  // for the host to be ready, which takes 50 ms on an idle machine
+  int requests_per_worker = 500;  // then it is replaced: what a process keeps grows with what it did
+  std::chrono::milliseconds start_limit{
+      30000};  // for the host to be ready, without waits for a processor; it takes 50 ms on an idle machine
 };
 
 struct worker_limits {
-  std::chrono::milliseconds time{60000};  // for an answer
+  std::chrono::milliseconds time{60000};  // for an answer, without waits for a processor (process_deadline.hpp)
   std::chrono::milliseconds reading{
       300};  // of processor time, until the input is accepted (worker_host.hpp); milliseconds for any sound one
 };

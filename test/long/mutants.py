@@ -12,6 +12,7 @@ that was ended. Exit 1 where anything was wrong. `--show KIND NUMBER` writes one
 Queue items and replies of servers: mutated_servers.py."""
 import argparse
 import collections
+import ctypes
 import json
 import multiprocessing
 import os
@@ -29,8 +30,16 @@ from mutations import KilnFile, edit, edit_json, edit_message, edit_text
 HERE = os.path.dirname(os.path.abspath(__file__))
 CORPUS = os.path.join(HERE, "../fuzz/corpus")
 MOST_SECONDS, MOST_KIB = 10, 1 << 20
+PRCTL, PR_SET_CHILD_SUBREAPER = ctypes.CDLL(None).prctl, 36
 CODES = {0, 2, 3, 4, 5, 6}  # docs/errors.md; `cache verify` also has 1, for a cache with damaged entries
 TARGET, ON_HOST = "x86-64-v3", ["--device", "host", "--threads", "1"]
+
+
+def npy_file(kind, shape, data):
+    return b"\x93NUMPY\x01\x00v\x00" + f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n" + data
+
+
+IDS = npy_file("<i8", "(1, 3)", bytes([1, 0, 0, 0, 0, 0, 0, 0]) * 3)
 
 
 class Seeds:
@@ -53,6 +62,10 @@ class Seeds:
         shutil.copy(self.path("product.kiln"), self.path("embedded.kiln"))
         call("warm", "embedded.kiln", "--target", TARGET, "--dim", "n=2", "--embed", "--cache", "embedding")
         call("run", "product.kiln", "--dim", "n=2", "--target", TARGET, *ON_HOST)
+        shutil.copy(os.path.join(CORPUS, "container/decoder"), self.path("decoder.kiln"))
+        with open(self.path("ids.npy"), "wb") as file:
+            file.write(IDS)
+        call("generate", "decoder.kiln", "--prompt-ids", "ids.npy", "--max-new-tokens", "2", *ON_HOST, "--cache", "decoding")
         call("tune", "branch.kiln", "--device", "host", "--budget", "1s", "--cache", "tuned")
         call("cache", "export", "entries.tar.zst", "--cache", "tuned")
         call("run", "branch.kiln", *ON_HOST, "--no-cache", "--record-misses", "misses.log")
@@ -60,6 +73,8 @@ class Seeds:
         call("cache", "keygen", "farm")
         call("trust", "make", "fleet.root", "--expires", "2999-12-31", "--key", "farm.pub=2998-01-01", "--sign-with", "root")
         call("sign", "branch.kiln", "--version", "3")
+        # The decoder's kernels are cached: what is damaged is what stands around them.
+        self.generating = ["--prompt-ids", self.path("ids.npy"), "--max-new-tokens", "2", *ON_HOST, "--cache", self.path("decoding")]
         self.decoder = self.read(os.path.join(CORPUS, "container/decoder"))
         configurations = os.path.join(CORPUS, "generation_configuration")
         self.configurations = {n: self.read(os.path.join(configurations, n)) for n in os.listdir(configurations)}
@@ -180,8 +195,7 @@ def steps(case):
     """A decoder whose file has the program of its steps."""
     file = KilnFile(case.seeds.decoder)
     edit(case.random, file.sections["steps"])
-    ids = case.write("ids.npy", npy_file("<i8", "(1, 3)", bytes([1, 0, 0, 0, 0, 0, 0, 0]) * 3))
-    case.commands = [["generate", case.write("m.kiln", file.bytes()), "--prompt-ids", ids, "--max-new-tokens", "2", *ON_HOST, "--no-cache"]]
+    case.commands = [["generate", case.write("m.kiln", file.bytes()), *case.seeds.generating]]
 
 
 def genai(case):
@@ -191,8 +205,7 @@ def genai(case):
     name = case.random.choice(["genai_config.json", "config.json", "generation_config.json"])
     case.write("f/" + name, (edit_json if case.random.random() < 0.6 else edit_text)(case.random, text))
     case.write("f/model.kiln", case.seeds.decoder)
-    ids = case.write("ids.npy", npy_file("<i8", "(1, 3)", bytes([1, 0, 0, 0, 0, 0, 0, 0]) * 3))
-    case.commands = [["generate", os.path.join(case.folder, "f"), "--prompt-ids", ids, "--max-new-tokens", "2", *ON_HOST, "--no-cache"]]
+    case.commands = [["generate", os.path.join(case.folder, "f"), *case.seeds.generating]]
 
 
 def signature(case):
@@ -261,10 +274,6 @@ def onnx(case):
     case.commands = [["compile", path, "-o", out], ["run", out, *ON_HOST, "--no-cache", *case.seeds.dims.get(name, [])]]
 
 
-def npy_file(kind, shape, data):
-    return b"\x93NUMPY\x01\x00v\x00" + f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n" + data
-
-
 def npy(case):
     data = edit_text(case.random, npy_file("<f4", "(2, 8)", bytes(64)))
     case.commands = [["run", case.seeds.path("product.kiln"), "--input", "x=" + case.write("x.npy", data), "--cache", case.seeds.path("cache"), "--target", TARGET, *ON_HOST]]
@@ -302,10 +311,24 @@ KINDS = {"frame": frame, "program": changed_section("program"), "manifest": chan
          "spirv": spirv, "native": native, "signature": signature, "steps": steps, "genai": genai, "hints": hints, "objects": objects, "archive": archive, "entries": entries, "records": records, "onnx": onnx, "npy": npy, "pb": pb, "trust": trust, "lists": lists}
 
 
+def children():
+    """Processes that this one must wait for, among them those whose own parent has ended."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children") as file:
+                found.update(map(int, file.read().split()))
+        except OSError:  # the thread has ended
+            pass
+    return found
+
+
 def execute(command, env, errors, limit):
-    """The exit code (negative: a signal; None: it was ended after `limit` seconds), wall and processor seconds, KiB."""
+    """The exit code (negative: a signal; None: it was ended after `limit` seconds), wall and processor seconds, KiB. Compile
+    workers count: they are killed with their host, and then become children of this process, which waits for them."""
+    PRCTL(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
-    began, late = time.monotonic(), []
+    began, late, others = time.monotonic(), [], children()
     child = os.posix_spawn(command[0], command, env, file_actions=actions, setpgroup=0)
 
     def end(*_):
@@ -318,29 +341,34 @@ def execute(command, env, errors, limit):
     signal.setitimer(signal.ITIMER_REAL, limit)
     _, status, usage = os.wait4(child, 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    return None if late else os.waitstatus_to_exitcode(status), time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+    wall, processor, kib = time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+    while left := children() - others:
+        for pid in left:
+            _, _, usage = os.wait4(pid, 0)
+            processor, kib = processor + usage.ru_utime + usage.ru_stime, max(kib, usage.ru_maxrss)
+    return None if late else os.waitstatus_to_exitcode(status), wall, processor, kib
 
 
 def judge(case, command, env, errors):
-    """What became of a command: ("exit 3", ""), or with the fault."""
+    """What became of a command: ("exit 3", ""), or with the fault; KiB and processor seconds."""
     code, wall, processor, kib = execute(command, env, errors, MOST_SECONDS)
     if code is None:
         code, wall, processor, kib = execute(command, env, errors, 6 * MOST_SECONDS)
         busy = os.getloadavg()[0] > 1.5 * os.cpu_count()  # then a wait says nothing
         if code is None or processor > MOST_SECONDS or (wall > MOST_SECONDS and not busy):
-            return "hang", f"{wall:.1f} s, {processor:.1f} s of a processor", kib
+            return "hang", f"{wall:.1f} s, {processor:.1f} s of a processor", kib, processor
     with open(errors, "rb") as file:
         text = file.read(1 << 20)
     if code < 0:
-        return f"signal {-code}", "", kib
+        return f"signal {-code}", "", kib, processor
     if kib > MOST_KIB + case.bytes // 1024:
-        return "memory", f"{kib >> 10} MiB", kib
+        return "memory", f"{kib >> 10} MiB", kib, processor
     lines = [line for line in text.split(b"\n") if line.strip() and b"warning" not in line and not line.startswith(b"finalizing ")]
     if code not in CODES and not (code == 1 and command[1:3] == ["cache", "verify"]):
-        return f"exit {code}", repr(text[-300:]), kib
+        return f"exit {code}", repr(text[-300:]), kib, processor
     if (code not in (0, 1) and (not lines if command[1] == "warm" else len(lines) != 1)) or any(c < 32 and c != 10 for c in text):
-        return f"exit {code}", f"{len(lines)} lines: " + repr(text[-300:]), kib
-    return f"exit {code}" + (" (worker)" if b"ended by signal" in text or b"the worker" in text else ""), "", kib
+        return f"exit {code}", f"{len(lines)} lines: " + repr(text[-300:]), kib, processor
+    return f"exit {code}" + (" (worker)" if b"ended by signal" in text or b"the worker" in text else ""), "", kib, processor
 
 
 def make(seeds, kind, seed, number, folder):
@@ -354,14 +382,14 @@ def make(seeds, kind, seed, number, folder):
 def work(state, task):
     kiln, seeds, seed, out, scratch = state
     kind, numbers = task
-    counts, runs, most, slowest = collections.Counter(), 0, 0, 0.0
+    counts, runs, most, slowest, used = collections.Counter(), 0, 0, 0.0, 0.0
     folder = os.path.join(scratch, str(os.getpid()))
     for number in numbers:
         case = make(seeds, kind, seed, number, folder)
         for command in case.commands:
             began = time.monotonic()
-            outcome, fault, kib = judge(case, [kiln, *command], {**seeds.env, "KILN_CACHE_DIR": os.path.join(folder, "default")}, os.path.join(scratch, f"errors.{os.getpid()}"))
-            runs, most, slowest = runs + 1, max(most, kib), max(slowest, time.monotonic() - began)
+            outcome, fault, kib, processor = judge(case, [kiln, *command], {**seeds.env, "KILN_CACHE_DIR": os.path.join(folder, "default")}, os.path.join(scratch, f"errors.{os.getpid()}"))
+            runs, most, slowest, used = runs + 1, max(most, kib), max(slowest, time.monotonic() - began), used + processor
             if fault or outcome.startswith("signal"):
                 shutil.copytree(folder, os.path.join(out, f"{kind}_{seed}_{number}"), dirs_exist_ok=True)
                 with open(os.path.join(out, "findings.txt"), "a") as log:
@@ -371,7 +399,7 @@ def work(state, task):
                 break
         counts[outcome] += 1
     shutil.rmtree(folder, ignore_errors=True)
-    return kind, counts, runs, most, slowest
+    return kind, counts, runs, most, slowest, used
 
 
 _state = None
@@ -387,13 +415,13 @@ def task_of_pool(task):
 
 
 def table(totals):
-    print("| kind | mutants | commands | refused (2, 3, 5) | accepted | other | faults | most memory | slowest |\n|---|---|---|---|---|---|---|---|---|")
+    print("| kind | mutants | commands | refused (2, 3, 5) | accepted | other | faults | most memory | slowest | processor time each |\n|---|---|---|---|---|---|---|---|---|---|")
     for kind, t in totals.items():
         c = t["counts"]
         faults = sum(n for o, n in c.items() if o.startswith("fault"))
         refused, accepted = sum(n for o, n in c.items() if o.startswith(("exit 2", "exit 3", "exit 5"))), c.get("exit 0", 0)
         total = sum(c.values())
-        print(f"| {kind} | {total:,} | {t['runs']:,} | {refused:,} | {accepted:,} | {total - faults - refused - accepted:,} | {faults} | {t['kib'] >> 10} MiB | {t['slowest']:.1f} s |")
+        print(f"| {kind} | {total:,} | {t['runs']:,} | {refused:,} | {accepted:,} | {total - faults - refused - accepted:,} | {faults} | {t['kib'] >> 10} MiB | {t['slowest']:.1f} s | {1e3 * t['processor'] / max(t['runs'], 1):.0f} ms |")
 
 
 def main():
@@ -413,14 +441,15 @@ def main():
             print(*(" ".join(map(str, c)).replace(seeds.folder, os.path.join(a.out, "good")) for c in case.commands), sep="\n")
             return 0
         tasks = [(k, range(i, min(i + a.chunk, a.count))) for i in range(0, a.count, a.chunk) for k in kinds]
-        totals = {k: {"counts": {}, "runs": 0, "kib": 0, "slowest": 0.0} for k in kinds}
+        totals = {k: {"counts": {}, "runs": 0, "kib": 0, "slowest": 0.0, "processor": 0.0} for k in kinds}
         end = time.monotonic() + a.seconds
         with multiprocessing.Pool(a.jobs, begin, [(a.kiln, seeds, a.seed, a.out, folder)]) as pool:
-            for kind, counts, runs, kib, slowest in pool.imap_unordered(task_of_pool, tasks):
+            for kind, counts, runs, kib, slowest, used in pool.imap_unordered(task_of_pool, tasks):
                 t = totals[kind]
                 for outcome, n in counts.items():
                     t["counts"][outcome] = t["counts"].get(outcome, 0) + n
                 t["runs"], t["kib"], t["slowest"] = t["runs"] + runs, max(t["kib"], kib), max(t["slowest"], slowest)
+                t["processor"] += used
                 with open(os.path.join(a.out, "counts.json.new"), "w") as file:
                     json.dump({"seed": a.seed, "kinds": totals}, file, indent=1)
                 os.replace(os.path.join(a.out, "counts.json.new"), os.path.join(a.out, "counts.json"))

@@ -166,6 +166,7 @@ def items(a, folder):
         print(WHY_NOT)
         return []
     mutants.Seeds(a.kiln, folder)
+    os.chmod(folder, 0o711)  # jobs of root's worker run as users of their own
     server = RedisServer(os.path.join(folder, "redis"))
     faults, states, slowest, most, taken = [], collections.Counter(), 0.0, 0, 0
     try:
@@ -175,7 +176,10 @@ def items(a, folder):
             subprocess.run([a.kiln, "farm", "submit", os.path.join(folder, "product.onnx"), "--options", " ".join(options), "--redis", server.url], check=True, env=env, capture_output=True)
         keys = redis("KEYS", "kiln:farm:*:job:*")
         specs, prefix = [redis("HGET", k, "spec") for k in keys], keys[0][:keys[0].index(b"job:")]
+        end = time.monotonic() + a.seconds
         for batch in range(0, a.count, 250):
+            if time.monotonic() > end:
+                break
             for number in range(batch, min(batch + 250, a.count)):
                 r = random.Random(f"item {a.seed} {number}")
                 damaged_item(r, redis, prefix, b"%064x" % number, r.choice(specs))
@@ -192,18 +196,18 @@ def items(a, folder):
                 key = prefix + b"job:%064x" % number
                 states[(redis("HGET", key, "state") or b"gone").decode("utf-8", "replace")[:20]] += 1
                 redis("DEL", key)
-            taken += 250
+            taken += min(250, a.count - batch)
             print(f"\r{taken} {dict(states)}", end="", file=sys.stderr, flush=True)
     finally:
         server.stop()
-    print(f"\n| items | {a.count:,} | {', '.join(f'{n:,} {s}' for s, n in states.most_common())} | {len(faults)} faults | {most >> 10} MiB | {slowest:.2f} s each |")
+    print(f"\n| items | {taken:,} | {', '.join(f'{n:,} {s}' for s, n in states.most_common())} | {len(faults)} faults | {most >> 10} MiB | {slowest:.2f} s each |")
     return faults
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("kiln"), p.add_argument("what", choices=["replies", "items"]), p.add_argument("--count", type=int, default=10000), p.add_argument("--seed", type=int, default=1), p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--seconds", type=float, default=1e9, help="an end before --count, for replies")
+    p.add_argument("--seconds", type=float, default=1e9, help="an end before --count")
     a = p.parse_args()
     a.kiln = os.path.abspath(a.kiln)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

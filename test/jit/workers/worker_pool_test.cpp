@@ -3,12 +3,14 @@
 #include "jit/worker_pool.hpp"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include <thread>
 
 #include "ir/error.hpp"
+#include "jit/process_deadline.hpp"
 #include "jit/sandbox.hpp"
 #include "test/support/scratch_folder.hpp"
 
@@ -138,6 +141,41 @@ TEST_F(worker_pool_test, what_never_ends_is_ended) {
               // It did not read, it only waited for its turn.
               HasSubstr("300 ms"));
   EXPECT_EQ(ask("echo still here"), "still here");
+}
+
+// A worker that shares one processor with a thread of higher priority gets a sixth of it. What it waits for its turn
+// does not count.
+TEST_F(worker_pool_test, a_worker_that_gets_no_processor_is_waited_for) {
+  if (!time_without_processor(getpid())) GTEST_SKIP() << "skipped: there is no /proc/PID/schedstat";
+  std::jthread([&] {
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    int number = 0;
+    while (!CPU_ISSET(number, &all)) ++number;
+    CPU_ZERO(&one);
+    CPU_SET(number, &one);
+    // The thread `busy` and the processes that this thread starts keep to one processor.
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    std::jthread busy([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {}
+    });
+    const int nice = std::min(19, getpriority(PRIO_PROCESS, 0) + 7);
+    ASSERT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), nice), 0);
+    EXPECT_NE(ask("late compute 0"), "");
+    ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+    const auto begin = std::chrono::steady_clock::now();
+    std::string answer;
+    try {
+      answer = ask("late compute 150", {.time = 600ms});
+    } catch (const error& e) {
+      ASSERT_EQ(e.kind(), error_kind::timed_out) << e.what();
+    }
+    const auto took = std::chrono::steady_clock::now() - begin;
+    if (answer.empty() && took >= process_deadline::patience * 600ms)
+      GTEST_SKIP() << "skipped: other programs leave too little of the processor";
+    EXPECT_NE(answer, "") << took / 1ms << " ms";
+    EXPECT_GT(took, 600ms) << "the worker did not have to wait";
+  }).join();
 }
 
 TEST_F(worker_pool_test, a_worker_that_an_earlier_request_damaged_is_not_held_against_the_next_one) {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <new>
 #include <string>
@@ -80,6 +81,8 @@ std::string behave(const std::string& request, const std::function<void()>& acce
   if (word == "loop")
     for (volatile bool forever = true; forever;) {}
   if (word == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(std::stoi(rest)));
+  if (word == "compute")  // for so many milliseconds of processor time
+    for (const std::clock_t end = std::clock() + std::stol(rest) * CLOCKS_PER_SEC / 1000; std::clock() < end;) {}
   if (word == "poison") poisoned = true;
   if (word == "large") return std::string(std::stoul(rest), 'x');
   if (word == "served") return std::to_string(served);
