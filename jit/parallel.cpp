@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/thread_pool.hpp"
+
 namespace kiln {
 
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body) {
@@ -25,8 +27,8 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       }
     }
   };
-  std::size_t wanted = std::min<std::size_t>(
-      count, threads > 0 ? static_cast<std::size_t>(threads) : std::max(1u, std::thread::hardware_concurrency()));
+  std::size_t wanted =
+      std::min<std::size_t>(count, threads > 0 ? static_cast<std::size_t>(threads) : usable_processors());
   std::vector<std::jthread> others;
   for (std::size_t t = 1; t < wanted; ++t) {
     try {

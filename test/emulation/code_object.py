@@ -10,7 +10,7 @@ libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctype
 libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 READ_WRITE, PRIVATE_ANONYMOUS, PAGE = 3, 0x22, 4096
 RELATIVE64, ABS64 = 13, 3
-SYMBOL_TABLES, RELOCATIONS, NOTE = (2, 11), 4, 4
+SYMBOL_TABLES, RELOCATIONS, NOTE, NO_CONTENT, AMDGPU_METADATA = (2, 11), 4, 4, 8, 32
 
 
 def alloc(size, alignment=16):
@@ -67,6 +67,26 @@ def unpacked(data, at=0):
     return read(struct.unpack_from(">" + size, data, at)[0], at + struct.calcsize(size))
 
 
+def document(data):
+    """The metadata of the bytes of a code object: what its note says."""
+    segments_at, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    for i in range(count):
+        kind, _, offset = struct.unpack_from("<IIQ", data, segments_at + 56 * i)
+        if kind == NOTE:
+            name_size, size, kind = struct.unpack_from("<III", data, offset)
+            if kind == AMDGPU_METADATA:
+                return unpacked(data[offset + 12 + (name_size + 3 & ~3):][:size])[0]
+    return {}
+
+
+def sections(data):
+    """{name: bytes} of the bytes of an ELF file."""
+    at, count, names = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 60)
+    headers = [struct.unpack_from("<IIQQQQ", data, at + 64 * i) for i in range(count)]
+    strings = headers[names][4]
+    return {data[strings + h[0]:data.index(b"\0", strings + h[0])].decode(): data[h[4]:h[4] + h[5]] for h in headers if h[1] != NO_CONTENT}
+
+
 class CodeObject:
     """The sections of a file in memory. `symbols` has offsets in it, `meta` the metadata's document, `base` where it lies."""
 
@@ -85,7 +105,7 @@ class CodeObject:
         for s in segments:
             if s[0] == 1:
                 ctypes.memmove(self.base + s[3], data[s[2]:s[2] + s[5]], s[5])
-        self.symbols, self.meta, dynamic = {}, {}, []
+        self.symbols, self.meta, dynamic = {}, document(data), []
         for s in sections:
             if s[1] in SYMBOL_TABLES:
                 names = sections[s[6]][4]
@@ -105,11 +125,6 @@ class CodeObject:
                         raise ValueError(f"{path}: relocation {info & 0xFFFFFFFF}")
                     value = self.base + addend + (dynamic[info >> 32] if info & 0xFFFFFFFF == ABS64 else 0)
                     ctypes.c_uint64.from_address(self.base + place).value = value & (1 << 64) - 1
-        for s in segments:
-            if s[0] == NOTE:
-                name_size, size, kind = struct.unpack_from("<III", data, s[2])
-                if kind == 32:
-                    self.meta = unpacked(data[s[2] + 12 + (name_size + 3 & ~3):][:size])[0]
 
     def descriptor(self, kernel):
         """What the kernel descriptor says."""

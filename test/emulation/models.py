@@ -11,6 +11,7 @@ and target: the largest relative error of an output, launches, wave instructions
 is no emulator. docs/emulation.md has the rest.
 """
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -90,6 +91,7 @@ def prepare(options, path, target, folder):
     model = resized(path, pairs(options.size, ":"), folder)
     settings = onnxruntime.SessionOptions()
     settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    settings.intra_op_num_threads = len(os.sched_getaffinity(0))
     settings.add_session_config_entry("session.x64quantprecision", "1")  # else it saturates sums of u8 by i8
     session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     dims = pairs(options.dim, "=")
@@ -123,13 +125,15 @@ def run(options, path, target, worker):
             answer = worker.run(job, options.timeout)
             if not answer["done"]:
                 raise RuntimeError(answer["error"])
-            tolerance, errors = options.tolerance or (1e-2 if prepared.has_halves else 1e-4), []
+            tolerance, errors, digest = options.tolerance or (1e-2 if prepared.has_halves else 1e-4), [], hashlib.sha256()
             for name, raw in answer["outputs"].items():
                 with open(raw, "rb") as f:
-                    errors.append(prepared.error(name, f.read(), tolerance))
+                    data = f.read()
+                digest.update(data)
+                errors.append(prepared.error(name, data, tolerance))
             if answer["differing"]:
                 raise RuntimeError(f"the orders {answer['differing']} of waves give other bits")
-            row.update(ok=True, error_norm=max(errors), launches=len(answer["resources"]), steps=answer["steps"], instructions=answer["instructions"])
+            row.update(ok=True, error_norm=max(errors), launches=len(answer["resources"]), steps=answer["steps"], outputs_sha256=digest.hexdigest(), instructions=answer["instructions"])
         except Exception as e:  # what a model does not allow is a row too
             row["error"] = f"{type(e).__name__}: {e}"[:400]
     row["seconds"] = round(time.time() - began, 1)

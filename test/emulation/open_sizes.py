@@ -308,7 +308,9 @@ def check(options, name, target, worker, folder):
     model, expected = Model(dtype, True), Model(dtype, False)
     build(model), build(expected)
     onnx.save(model.proto(), f"{folder}/model.onnx")
-    session = onnxruntime.InferenceSession(expected.proto().SerializeToString(), providers=["CPUExecutionProvider"])
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = len(os.sched_getaffinity(0))
+    session = onnxruntime.InferenceSession(expected.proto().SerializeToString(), settings, providers=["CPUExecutionProvider"])
     kiln(options, "compile", f"{folder}/model.onnx", "-o", f"{folder}/model.kiln")
     objects, worst, random = None, 0, np.random.default_rng(5)
     for sizes in all_sizes:

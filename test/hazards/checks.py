@@ -11,6 +11,7 @@ The code is followed along all paths. A state is what is known of registers (val
 accesses to LDS since the last barrier, and whether EXEC is full. States that meet at an instruction are joined after a
 few visits, so loops end.
 """
+import functools
 import re
 
 import numpy as np
@@ -32,6 +33,7 @@ LAST_STATES = 4
 KEEP_SCC = ("s_mov", "s_cmov", "s_cselect", "s_load", "s_buffer", "s_barrier", "s_wait", "s_nop", "s_branch", "s_cbranch", "s_endpgm", "s_sendmsg", "s_set", "s_sleep", "s_clause", "s_delay", "s_mul",
             "s_brev", "s_bitset", "s_getpc", "s_inst", "s_dcache", "s_icache", "s_pack", "s_bfm", "s_ff", "s_ctz", "s_flbit", "s_clz", "s_sext", "s_cvt", "s_code_end")
 WIDTHS = {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2, "b32": 4, "u32": 4, "i32": 4, "f32": 4, "b64": 8, "u64": 8, "f64": 8, "b96": 12, "b128": 16}
+MEMORY = ("s_load", "s_buffer_load", "ds_", "global_", "buffer_", "flat_", "scratch_")
 NO_MEMORY = ("ds_bpermute", "ds_permute", "ds_swizzle", "ds_nop")
 MATRIX = ("v_mfma", "v_wmma", "v_smfmac", "v_swmmac")
 STORES = ("global_store", "buffer_store", "flat_store", "scratch_store")
@@ -79,6 +81,8 @@ class Counters:
 def kind_of(x):
     """The kind of memory operation of an instruction, and whether it returns something: (kind, returns) or None."""
     name = x.name
+    if not name.startswith(MEMORY):
+        return None
     if name.startswith(("s_load", "s_buffer_load")):
         return "scalar", True
     if name.startswith("ds_"):
@@ -109,6 +113,20 @@ def lds_access(x):
 def address_operand(x):
     """The register with the address of an access to LDS."""
     return x.operands[1] if kind_of(x)[1] else x.operands[0]
+
+
+class Facts:
+    """What the rules ask about one instruction."""
+
+    def __init__(self, x, counters):
+        name = x.name
+        self.waits = counters.waits(x) if name.startswith(("s_wait_", "s_waitcnt")) else None
+        self.kind, self.access = kind_of(x), lds_access(x)
+        self.is_matrix = name.startswith(MATRIX)
+        self.arrives = name.startswith("s_barrier") and name != "s_barrier_wait"
+        self.passes = name in ("s_barrier", "s_barrier_wait")
+        self.sets_scc = name.startswith("s_") and not name.startswith(KEEP_SCC)
+        self.sets_exec = "exec" in x.text or name.startswith("v_cmpx")
 
 
 class State:
@@ -182,6 +200,7 @@ class Checker:
     def __init__(self, code, processor, threads, lds_bytes=1 << 18, follows_loops=False):
         self.code, self.processor = code, processor
         self.counters = Counters(generation(processor))
+        self.facts = [Facts(x, self.counters) for x in code]
         wave = 64 if self.counters.gen == 9 else 32
         threads = -(-threads // wave) * wave
         self.machine, self.lds_bytes = Machine(threads, wave), lds_bytes
@@ -239,26 +258,27 @@ class Checker:
     # --- one instruction
 
     def step(self, i, state):
-        x = self.code[i]
-        if x.name.startswith(("s_wait_", "s_waitcnt")):
-            for counter, most in self.counters.waits(x).items():
+        x, facts = self.code[i], self.facts[i]
+        if facts.waits is not None:
+            for counter, most in facts.waits.items():
                 self.wait(state, counter, most)
             return
-        kind = kind_of(x)
-        self.check_registers(i, x, kind, state)
-        if x.name.startswith(MATRIX) and not state.full:
+        kind = facts.kind
+        if state.pending:
+            self.check_registers(i, x, kind, state)
+        if facts.is_matrix and not state.full:
             self.fault("exec", i, "some lanes may be switched off")
-        if x.name.startswith(("s_barrier_signal", "s_barrier")) and x.name != "s_barrier_wait":
+        if facts.arrives:
             for what in ("write", "read"):
                 if ("lds", what) in state.pending:
                     self.fault("barrier", i, f"an LDS {what} was not waited for")
-        if x.name in ("s_barrier", "s_barrier_wait"):
+        if facts.passes:
             state.accesses.clear()
         if kind:
             self.memory(i, x, kind, state)
-        if self.follows_loops and x.name.startswith("s_") and not x.name.startswith(KEEP_SCC):
+        if self.follows_loops and facts.sets_scc:
             state.scc = self.machine.condition(state.values, x)
-        if "exec" in x.text or x.name.startswith("v_cmpx"):
+        if facts.sets_exec:
             self.follow_exec(x, state)
         elif x.operands and x.operands[0] in state.saved:
             del state.saved[x.operands[0]]
@@ -300,7 +320,7 @@ class Checker:
                 state.pending[(kind[0], r)] = 0
         elif kind[0] == "store":
             state.pending[("store", "write")] = 0
-        access = lds_access(x)
+        access = self.facts[i].access
         if access:
             state.pending[("lds", "write" if access[0] else "read")] = 0
             self.access(i, x, access, state)
@@ -311,7 +331,7 @@ class Checker:
         own = (state.values.get(address_operand(x)), state.lanes)
         if self.machine.threads > self.machine.wave:
             for (other, _), theirs in state.accesses.items():
-                their_access = lds_access(self.code[other])
+                their_access = self.facts[other].access
                 if (access[0] or their_access[0]) and self.conflict(i, own, access, other, theirs, their_access):
                     self.fault("race", i, f"another wave may access the same LDS at {self.code[other].address - self.code[0].address:#x} ({self.code[other].text})")
             # Turns of a loop whose addresses are known are kept apart if the loop is followed.
@@ -329,20 +349,21 @@ class Checker:
 
     def overlap(self, own, parts, theirs, their_parts):
         """Whether a byte is accessed by different waves."""
-        first = np.full(self.lds_bytes, -1, dtype=np.int64)
-        several = np.zeros(self.lds_bytes, dtype=bool)
-        for at, waves in self.bytes_of(own, parts):
-            for w in np.unique(waves):
-                mine = at[waves == w]
-                several[mine] |= (first[mine] >= 0) & (first[mine] != w)
-                first[mine] = w
-        return any(np.any(several[at] | ((first[at] >= 0) & (first[at] != waves))) for at, waves in self.bytes_of(theirs, their_parts))
+        (at, waves), (other_at, other_waves) = self.bytes_of(own, parts), self.bytes_of(theirs, their_parts)
+        if not at.size or not other_at.size:
+            return False
+        size = int(max(at.max(), other_at.max())) + 1
+        # The first and the last wave of `own` for each byte.
+        first, last = np.full(size, -1, dtype=np.int32), np.full(size, -1, dtype=np.int32)
+        last[at], first[at[::-1]] = waves, waves[::-1]
+        before, after = first[other_at], last[other_at]
+        return bool(np.any((before >= 0) & ((before != other_waves) | (after != other_waves))))
 
     def bytes_of(self, access, parts):
-        base, waves = access[0][access[1]].astype(np.int64), self.machine.wave_of[access[1]].astype(np.int64)
-        for offset, width in parts:
-            for byte in range(width):
-                yield (base + offset + byte) % self.lds_bytes, waves
+        """The bytes that threads access, in the order of the threads, and the wave of each."""
+        offsets = np.concatenate([np.arange(offset, offset + width) for offset, width in parts])
+        base, waves = access[0][access[1]].astype(np.int64), self.machine.wave_of[access[1]].astype(np.int32)
+        return ((base[:, None] + offsets) % self.lds_bytes).ravel(), np.repeat(waves, len(offsets))
 
     # --- EXEC
 
@@ -393,14 +414,15 @@ class Checker:
             state.narrow = frozenset()
 
 
-def resource_faults(code, meta, limits):
-    """`limits`: {"registers", "lds_bytes"} of the processor."""
+REGISTER = re.compile(r"\b([va])(?:(\d+)\b|\[\d+:(\d+)\])")
+
+
+def resource_faults(texts, meta, limits):
+    """`texts`: all instructions. `limits`: {"registers", "lds_bytes"} of the processor."""
     faults = []
-    highest = {"v": -1, "a": -1, "s": -1}
-    for x in code:
-        for r in x.registers:
-            if (m := re.fullmatch(r"([vas])(\d+)", r)):
-                highest[m[1]] = max(highest[m[1]], int(m[2]))
+    highest = {"v": -1, "a": -1}
+    for kind, one, last in REGISTER.findall("\n".join(texts)):
+        highest[kind] = max(highest[kind], int(one or last))
     total = int(meta.get("vgpr_count", 0))
     accumulators = int(meta.get("agpr_count", 0) or 0)
     # The count includes accumulation registers.
@@ -421,4 +443,4 @@ def check_kernel(code, processor, threads, meta=None, limits=None):
         exact = Checker(code, processor, threads, follows_loops=True).run()
         if exact is not None:
             faults = [f for f in faults if not f.startswith("race")] + [f for f in exact if f.startswith("race")]
-    return faults + (resource_faults(code, meta, limits) if meta and limits else [])
+    return faults + (resource_faults([x.text for x in code], meta, limits) if meta and limits else [])

@@ -11,8 +11,6 @@ import argparse
 import json
 import os
 import random
-import re
-import subprocess
 import sys
 import time
 
@@ -28,21 +26,18 @@ def limits(processor):
     return {"registers": registers, "lds_bytes": kib << 10}
 
 
-def processor_of(path):
-    text = subprocess.run(["llvm-readelf-22", "--notes", path], capture_output=True, text=True, check=True).stdout
-    return re.search(r"amdhsa\.target:\s*'?amdgcn-amd-amdhsa--([\w-]+)", text)[1]
-
-
 def kernels_of(folder):
-    """(path, launch, code, metadata, processor) of each launch of a folder."""
+    """(path, launch, lines of the disassembly, metadata, processor) of each launch of a folder."""
     with open(os.path.join(folder, "kernels.json")) as f:
-        document = json.load(f)
-    for kernel in document["kernels"]:
-        path = os.path.join(folder, kernel["object"])
-        processor = processor_of(path)
-        code, meta = machine_code.disassemble(path, processor), machine_code.metadata(path)
-        for launch in kernel["launches"]:
-            yield path, launch, code[launch["symbol"]], meta[launch["symbol"]], processor
+        kernels = [(os.path.join(folder, k["object"]), k["launches"]) for k in json.load(f)["kernels"]]
+    notes = {path: machine_code.notes(path) for path, _ in kernels}
+    found = {}
+    for processor in {processor for processor, _ in notes.values()}:
+        found |= machine_code.disassembled([path for path, (p, _) in notes.items() if p == processor], processor)
+    for path, launches in kernels:
+        for launch in launches:
+            symbol = launch["symbol"]
+            yield path, launch, found[path][symbol], notes[path][1][symbol], notes[path][0]
 
 
 def threads_of(launch):
@@ -91,7 +86,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--slow", type=float, default=20, help="name kernels that take longer than this, in seconds")
     options = p.parse_args()
-    found = [k for folder in options.folders for k in kernels_of(folder)]
+    found = [(path, launch, machine_code.instructions(lines), meta, processor) for folder in options.folders for path, launch, lines, meta, processor in kernels_of(folder)]
     if options.mutations:
         return 0 if mutate(found, options.mutations, options.seed) else 1
     faults, instructions = 0, 0

@@ -87,6 +87,15 @@ class Rules(unittest.TestCase):
         self.assertEqual(faults([x.replace("s_add_i32", "s_add_co_i32").replace("s_waitcnt lgkmcnt(0)", "s_wait_dscnt 0x0").replace("ds_write", "ds_store").replace("ds_read", "ds_load")
                                  for x in loop], "gfx1201"), [])
 
+    def test_scalars_that_are_kept_in_lanes_of_a_vector_register(self):
+        # Each wave accesses its own word, whose address goes through a lane.
+        wave = ["v_readfirstlane_b32 s2, v0", "v_writelane_b32 v9, s2, 3", "s_mov_b32 s2, 0", "v_readlane_b32 s4, v9, 3", "v_mov_b32_e32 v1, s4", "ds_write_b32 v1, v0", "ds_read_b32 v3, v1",
+                "s_waitcnt lgkmcnt(0)", "s_endpgm"]
+        self.assertEqual(faults(wave), [])
+        self.assertIn("race", faults([x.replace("s4, v9, 3", "s4, v9, 2") for x in wave]))
+        self.assertIn("race", faults([*wave[:2], "v_add_u32_e32 v9, v9, v9", *wave[2:]]))
+        self.assertIn("race", faults([*wave[:3], "v_writelane_b32 v9, s2, 3", *wave[3:]]))
+
     def test_halves_of_a_dual_instruction_read_before_they_write(self):
         wave = ["v_lshlrev_b32_e32 v9, 2, v0", "v_dual_cndmask_b32 v9, 0, v6 :: v_dual_lshlrev_b32 v8, 1, v9", "ds_store_b32 v8, v0", "ds_load_b32 v3, v8", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
         self.assertEqual(faults(wave, "gfx1100"), [])
@@ -98,7 +107,7 @@ class Rules(unittest.TestCase):
         self.assertEqual(faults(["s_and_saveexec_b64 s[2:3], vcc", "s_or_b64 exec, exec, s[2:3]", product, "s_endpgm"]), [])
 
     def test_resources(self):
-        code = machine_code.link([machine_code.Instruction(0, "v_mov_b32_e32 v40, 0"), machine_code.Instruction(4, "s_endpgm")])
+        code = ["v_mov_b32_e32 v40, 0", "s_endpgm"]
         limits = {"registers": 256, "lds_bytes": 65536}
         self.assertEqual(checks.resource_faults(code, {"vgpr_count": 41, "group_segment_fixed_size": 65536}, limits), [])
         self.assertEqual(len(checks.resource_faults(code, {"vgpr_count": 40}, limits)), 1)

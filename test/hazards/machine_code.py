@@ -1,7 +1,13 @@
 """The machine code of an AMD code object, as llvm-objdump disassembles it: instructions with their operands and successors,
 and the resources that its metadata states."""
+import functools
+import os
 import re
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emulation"))
+import code_object
 
 
 class Instruction:
@@ -36,6 +42,7 @@ def implicit(name):
     return frozenset()
 
 
+@functools.cache
 def registers(operand):
     """The names of the registers that an operand mentions: v1, a2, s3, vcc_lo, exec_lo, m0 ..."""
     operand = operand.strip("-|").removeprefix("abs(").rstrip(")")
@@ -51,21 +58,42 @@ def registers(operand):
     return ()
 
 
-def disassemble(path, processor):
-    """{kernel: [Instruction]}, without the padding after the last s_endpgm."""
-    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={processor}", path], capture_output=True, text=True, check=True)
-    kernels, lines, base = {}, None, 0
+def disassembled(paths, processor):
+    """{path: [(address, text, address of the branch's target or None)] by kernel} of code objects for one processor."""
+    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={processor}", *paths], capture_output=True, text=True, check=True)
+    found, lines, base = {}, None, 0
     for line in done.stdout.splitlines():
-        if m := re.match(r"^([0-9a-f]+) <([^>]+)>:", line):
-            if not re.match(r"\.?L\d|BB", m[2]):
+        if m := FILE.match(line):
+            kernels, lines = found.setdefault(m[1], {}), None
+        elif m := SYMBOL.match(line):
+            if not LABEL.match(m[2]):
                 lines, base = kernels.setdefault(m[2], []), int(m[1], 16)
-        elif lines is not None and (m := re.match(r"^\s+(\S.*?)\s*//\s*([0-9A-Fa-f]+):(.*)", line)):
-            to = re.search(r"<[^>+]+(?:\+0x([0-9a-f]+))?>", m[3]) if "branch" in m[1] else None
-            lines.append(Instruction(int(m[2], 16), " ".join(m[1].split()), base + int(to[1] or "0", 16) if to else None))
-    for name, code in kernels.items():
-        last = max((i for i, x in enumerate(code) if x.name == "s_endpgm"), default=len(code) - 1)
-        kernels[name] = link(code[: last + 1])
-    return kernels
+        elif lines is not None and (m := LINE.match(line)):
+            to = TARGET.search(m[3]) if "branch" in m[1] else None
+            lines.append((int(m[2], 16), " ".join(m[1].split()), base + int(to[1] or "0", 16) if to else None))
+    return {path: {kernel: trimmed(lines) for kernel, lines in kernels.items()} for path, kernels in found.items()}
+
+
+def trimmed(lines):
+    """The lines without the padding after the last s_endpgm."""
+    last = max((i for i, (_, text, _) in enumerate(lines) if text.startswith("s_endpgm")), default=len(lines) - 1)
+    return lines[: last + 1]
+
+
+FILE = re.compile(r"^(\S.*):\s+file format ")
+SYMBOL = re.compile(r"^([0-9a-f]+) <([^>]+)>:")
+LABEL = re.compile(r"\.?L\d|BB")
+LINE = re.compile(r"^\s+(\S.*?)\s*//\s*([0-9A-Fa-f]+):(.*)")
+TARGET = re.compile(r"<[^>+]+(?:\+0x([0-9a-f]+))?>")
+
+
+def instructions(lines):
+    return link([Instruction(*line) for line in lines])
+
+
+def disassemble(path, processor):
+    """{kernel: [Instruction]}"""
+    return {kernel: instructions(lines) for kernel, lines in disassembled([path], processor)[path].items()}
 
 
 def link(code):
@@ -84,17 +112,13 @@ def link(code):
     return code
 
 
+def notes(path):
+    """(processor, {kernel: {key: number}}) from the metadata, such as vgpr_count and group_segment_fixed_size."""
+    with open(path, "rb") as f:
+        document = code_object.document(f.read())
+    kernels = {k[".name"]: {key[1:]: value for key, value in k.items()} for k in document["amdhsa.kernels"]}
+    return re.match(r"amdgcn-amd-amdhsa--([\w-]+)", document["amdhsa.target"])[1], kernels
+
+
 def metadata(path):
-    """{kernel: {key: number}} from the metadata note, such as vgpr_count and group_segment_fixed_size."""
-    done = subprocess.run(["llvm-readelf-22", "--notes", path], capture_output=True, text=True, check=True)
-    kernels, current = {}, {}
-    for line in done.stdout.splitlines():
-        # Each kernel is a map in a list; the keys of its arguments are indented further.
-        if m := re.match(r"^  (- |  )\.(\w+):\s*(.*)$", line):
-            if m[1] == "- ":
-                current = {}
-            value = m[3].strip().strip("'")
-            current[m[2]] = int(value) if value.isdigit() else value
-            if m[2] == "name":
-                kernels[value] = current
-    return kernels
+    return notes(path)[1]

@@ -4,6 +4,7 @@ A value is an array with one 32-bit number for each thread; scalar registers rep
 on memory, arguments or the workgroup's number is unknown and has no entry. Only the integer instructions that compute
 addresses are known; every other one makes its results unknown.
 """
+import functools
 import re
 
 import numpy as np
@@ -145,6 +146,12 @@ NO_RESULT = ("s_cmp", "s_bitcmp", "s_barrier", "s_wait", "s_nop", "s_cbranch", "
              "global_wb", "global_inv", "buffer_gl", "buffer_wb", "buffer_inv")
 
 
+@functools.cache
+def has_two_results(name):
+    return any(word in name for word in TWO_RESULTS)
+
+
+@functools.cache
 def operation_of(name):
     """The entry of OPERATIONS, or None."""
     kind, _, rest = name.partition("_")
@@ -172,20 +179,23 @@ class Machine:
         self.lane = self.thread % np.uint32(wave)
         self.all = np.ones(threads, dtype=bool)
         self.constants = {}
+        self.lanes_of = {}  # vector register -> the lanes that v_writelane_b32 has written in some state; their values are at (register, lane)
 
     def start(self):
         return {"v0": self.thread}
 
-    def constant(self, number):
-        if number not in self.constants:
-            self.constants[number] = np.full(self.threads, number & 0xFFFFFFFF, dtype=np.uint32)
-        return self.constants[number]
+    def constant(self, operand):
+        """The value of an operand that is a number, else None."""
+        if operand not in self.constants:
+            try:
+                self.constants[operand] = np.full(self.threads, int(operand, 0) & 0xFFFFFFFF, dtype=np.uint32)
+            except ValueError:
+                self.constants[operand] = None
+        return self.constants[operand]
 
     def value(self, values, operand):
-        try:
-            return self.constant(int(operand, 0))
-        except ValueError:
-            return values.get(operand)
+        found = values.get(operand)
+        return found if found is not None else self.constant(operand)
 
     def holds(self, values, part):
         """The threads for which a comparison holds, or None."""
@@ -240,14 +250,29 @@ class Machine:
         name, operands = part.name, part.operands
         if not operands or name.startswith(NO_RESULT):
             return
+        if name.startswith("v_writelane_b32"):
+            self.write_lane(values, *operands)
+            return
         result = self.result(values, part, masks)
         doomed = registers(operands[0])
-        if any(word in name for word in TWO_RESULTS) and len(operands) > 1:
+        if len(operands) > 1 and has_two_results(name):
             doomed += registers(operands[1])
         for r in doomed:
             values.pop(r, None)
+            for lane in self.lanes_of.get(r, ()):
+                values.pop((r, lane), None)
         if result is not None and len(registers(operands[0])) == 1:
             values[operands[0]] = result
+
+    def write_lane(self, values, register, source, lane):
+        """Compilers keep scalars in the lanes of a vector register."""
+        values.pop(register, None)
+        self.lanes_of.setdefault(register, set()).add(lane)
+        value = self.value(values, source)
+        if value is None:
+            values.pop((register, lane), None)
+        else:
+            values[register, lane] = value
 
     def result(self, values, part, masks):
         name, operands = part.name, part.operands
@@ -263,6 +288,8 @@ class Machine:
             return np.maximum(self.lane, np.uint32(32)) - np.uint32(32) + sources[1]
         if name == "v_readfirstlane_b32" and sources[0] is not None:
             return np.repeat(sources[0].reshape(-1, self.wave)[:, 0], self.wave)
+        if name.startswith("v_readlane_b32"):
+            return values.get((operands[1], operands[2]))
         if name.startswith("s_movk_i32") or name.startswith("s_mov_b32"):
             return sources[0]
         if name in ("s_addk_i32", "s_addk_co_i32", "s_mulk_i32"):  # with a 16-bit constant

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The hazard checker (test/hazards) over every kernel of every model for every AMD target.
 
-    hazards_of_models.py KILN FOLDER... [--targets gfx942,...] [--only NAME ...] [--fp16-only|--f32-only] [--round-trip] [--json FILE]
+    hazards_of_models.py KILN FOLDER... [--targets gfx942,...] [--only NAME ...] [--fp16-only|--f32-only] [--round-trip] [--known FOLDER] [--json FILE]
 
 FOLDER has NAME.onnx or NAME.kiln. A line for each model and target: kernels, instructions, faults. Code that was looked at before for the same
 processor, or for another of the same generation and limits, is not looked at again: "seen before" counts it. With --round-trip every object is also
@@ -21,6 +21,7 @@ import round_trip
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hazards"))
 import checks
 import hazards
+import machine_code
 
 
 def amd_targets(kiln):
@@ -34,24 +35,47 @@ def run(*command):
         raise RuntimeError((done.stderr.strip().splitlines() or ["?"])[-1][:300])
 
 
-def identity(code, launch, processor):
+def identity(lines, launch, processor):
     """Two kernels with the same one get the same answer from the checker."""
-    text = "\n".join(f"{x.address - code[0].address:x} {x.text} {x.next}" for x in code)
+    begin = lines[0][0]
+    text = "\n".join(f"{address - begin:x} {text} {to and to - begin}" for address, text, to in lines)
     rules = (checks.generation(processor), hazards.limits(processor), hazards.threads_of(launch))
     return hashlib.sha256(f"{rules}\n{text}".encode()).hexdigest()
+
+
+class Known:
+    """The faults of kernels that were looked at, by identity. With a folder, several processes share them."""
+
+    def __init__(self, folder=None):
+        self.folder, self.found = folder, {}
+
+    def get(self, key):
+        if key not in self.found and self.folder and os.path.exists(path := os.path.join(self.folder, key)):
+            with open(path) as f:
+                self.found[key] = json.load(f)
+        return self.found.get(key)
+
+    def put(self, key, faults):
+        self.found[key] = faults
+        if self.folder:
+            with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False) as f:
+                json.dump(faults, f)
+            os.replace(f.name, os.path.join(self.folder, key))
 
 
 def check(folder, known):
     """(kernels, instructions, how many of the kernels were seen before, faults) of the objects in a folder."""
     kernels, instructions, before, faults = 0, 0, 0, []
-    for path, launch, code, meta, processor in hazards.kernels_of(folder):
-        kernels, instructions = kernels + 1, instructions + len(code)
-        key = identity(code, launch, processor)
-        if key in known:
-            before += 1
+    for path, launch, lines, meta, processor in hazards.kernels_of(folder):
+        kernels, instructions = kernels + 1, instructions + len(lines)
+        key = identity(lines, launch, processor)
+        found = known.get(key)
+        if found is None:
+            found = checks.check_kernel(machine_code.instructions(lines), processor, hazards.threads_of(launch), None, None)
+            known.put(key, found)
         else:
-            known[key] = [f"{launch['symbol']}: {f}" for f in checks.check_kernel(code, processor, hazards.threads_of(launch), meta, hazards.limits(processor))]
-        faults += known[key]
+            before += 1
+        faults += [f"{launch['symbol']}: {f}" for f in found + checks.resource_faults([text for _, text, _ in lines], meta, hazards.limits(processor))]
     return kernels, instructions, before, faults
 
 
@@ -67,11 +91,10 @@ def row_of(options, path, half, target, known, folder):
         elif not os.path.exists(compiled):
             run(options.kiln, "compile", path, "-o", compiled, *(["--fp16"] if half else []), *bounds)
         with tempfile.TemporaryDirectory(dir=folder) as objects:
-            run(options.kiln, "finalize", compiled, "--target", target, "-o", objects, "--no-cache", *size)
+            run(options.kiln, "finalize", compiled, "--target", target, "-o", objects, "--no-cache", "--in-process", *size)
             if options.round_trip:
-                for path in sorted(glob.glob(f"{objects}/*.hsaco")):
-                    if why := round_trip.difference(path, target):
-                        raise RuntimeError(f"{os.path.basename(path)}: {why}")
+                for path, why in round_trip.differences(sorted(glob.glob(f"{objects}/*.hsaco")), target).items():
+                    raise RuntimeError(f"{os.path.basename(path)}: {why}")
             kernels, instructions, before, faults = check(objects, known)
             row |= {"kernels": kernels, "instructions": instructions, "seen_before": before, "faults": faults}
     except RuntimeError as e:
@@ -88,10 +111,11 @@ def main():
     parser.add_argument("--fp16-only", action="store_true")
     parser.add_argument("--f32-only", action="store_true")
     parser.add_argument("--round-trip", action="store_true")
+    parser.add_argument("--known", help="folder in which several of these processes tell each other which kernels they have looked at")
     parser.add_argument("--json")
     options = parser.parse_args()
     targets = options.targets.split(",") if options.targets else amd_targets(options.kiln)
-    rows, known = [], {}
+    rows, known = [], Known(options.known)
     if options.json and os.path.exists(options.json):
         with open(options.json) as f:
             rows = [r for r in json.load(f) if "error" not in r]

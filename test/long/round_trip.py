@@ -1,52 +1,65 @@
 """Disassembles AMD code objects with llvm-objdump, assembles the text again with llvm-mc and compares the bytes."""
+import os
 import re
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "emulation"))
+import code_object
 
-def text_section(path):
-    with tempfile.NamedTemporaryFile() as out:
-        subprocess.run(["llvm-objcopy-22", "-O", "binary", "--only-section=.text", path, out.name], check=True, capture_output=True)
-        return out.read()
+FILE = re.compile(r"^(\S.*):\s+file format ")
+SYMBOL = re.compile(r"^([0-9a-f]+) <([^>]+)>:")
+LINE = re.compile(r"^\s+(\S.*?)\s*// *([0-9A-Fa-f]+):")
+
+
+def sections(path):
+    with open(path, "rb") as f:
+        return code_object.sections(f.read())
+
+
+def differences(paths, processor):
+    """{path: what does not come back as it was}, of objects for one processor."""
+    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={processor}", *paths], capture_output=True, text=True)
+    if done.returncode or "warning" in done.stderr:
+        return {paths[0]: f"llvm-objdump: {done.stderr.strip()[-200:]}"}
+    texts, lines, bad = {}, None, {}
+    for line in done.stdout.splitlines():
+        if m := FILE.match(line):
+            lines, path, base = texts.setdefault(m[1], []), m[1], None
+        elif m := SYMBOL.match(line):
+            base = int(m[1], 16) if base is None else base
+        elif m := LINE.match(line):
+            if m[1].startswith((".long", "<unknown>")):
+                bad.setdefault(path, f"llvm-objdump does not know the instruction at {m[2]}")
+            lines.append((int(m[2], 16) - base, m[1]))
+    for path in paths:
+        if not texts.get(path):
+            bad.setdefault(path, "llvm-objdump finds no code")
+    good = [path for path in paths if path not in bad]
+    with tempfile.NamedTemporaryFile(suffix=".o") as made:
+        # Zeros fill the gaps between functions.
+        source = "".join(f'.section .text.{i},"ax",@progbits\n' + "".join(f".org {at}\n{text}\n" for at, text in texts[path]) for i, path in enumerate(good))
+        done = subprocess.run(["llvm-mc-22", "-triple=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-filetype=obj", "-o", made.name], input=source, capture_output=True, text=True)
+        if done.returncode:
+            return bad | dict.fromkeys(good, f"llvm-mc: {done.stderr.strip()[:200]}")
+        again = sections(made.name)
+    for i, path in enumerate(good):
+        want, have = sections(path)[".text"], again[f".text.{i}"]
+        for (at, text), end in zip(texts[path], [at for at, _ in texts[path][1:]] + [len(have)]):
+            if have[at:end] != want[at:end]:
+                bad.setdefault(path, f"'{text}' at {at:#x} becomes {have[at:end].hex()}, was {want[at:end].hex()}")
+    return bad
 
 
 def difference(path, processor):
     """What does not come back as it was, or None."""
-    done = subprocess.run(["llvm-objdump-22", "-d", f"--mcpu={processor}", path], capture_output=True, text=True)
-    if done.returncode or "warning" in done.stderr:
-        return f"llvm-objdump: {done.stderr.strip()[-200:]}"
-    lines, base, starts = [], None, []
-    for line in done.stdout.splitlines():
-        if m := re.match(r"^([0-9a-f]+) <([^>]+)>:", line):
-            base = int(m[1], 16) if base is None else base
-            starts.append(int(m[1], 16))
-        elif m := re.match(r"^\s+(\S.*?)\s*// *([0-9A-Fa-f]+):", line):
-            if m[1].startswith((".long", "<unknown>")):
-                return f"llvm-objdump does not know the instruction at {m[2]}"
-            lines.append((int(m[2], 16) - base, m[1]))
-    if not lines:
-        return "llvm-objdump finds no code"
-    want = text_section(path)
-    with tempfile.NamedTemporaryFile(suffix=".o") as made:
-        # Zeros fill the gaps between functions.
-        source = "".join(f".org {at}\n{text}\n" for at, text in lines)
-        done = subprocess.run(["llvm-mc-22", "-triple=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-filetype=obj", "-o", made.name], input=source, capture_output=True, text=True)
-        if done.returncode:
-            return f"llvm-mc: {done.stderr.strip()[:200]}"
-        have = text_section(made.name)
-    for (at, text), end in zip(lines, [at for at, _ in lines[1:]] + [len(have)]):
-        if have[at:end] != want[at:end]:
-            return f"'{text}' at {at:#x} becomes {have[at:end].hex()}, was {want[at:end].hex()}"
-    return None
+    return differences([path], processor).get(path)
 
 
 if __name__ == "__main__":
-    import sys
-
-    bad = 0
-    for path in sys.argv[2:]:
-        if why := difference(path, sys.argv[1]):
-            bad += 1
-            print(f"{path}: {why}")
-    print(f"{len(sys.argv) - 2 - bad} the same, {bad} different")
-    sys.exit(bad > 0)
+    found = differences(sys.argv[2:], sys.argv[1])
+    for path, why in found.items():
+        print(f"{path}: {why}")
+    print(f"{len(sys.argv) - 2 - len(found)} the same, {len(found)} different")
+    sys.exit(bool(found))

@@ -1,5 +1,6 @@
 // The bounded parallel loop: visits every index once, never uses more threads than allowed, and propagates exceptions.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -29,6 +30,25 @@ TEST(parallel_for, calls_every_index_once_on_no_more_threads_than_asked_for) {
     EXPECT_LE(seen.size(), threads > 0 ? static_cast<std::size_t>(threads) : calls.size());
   }
   parallel_for(0, 4, [](std::size_t) { FAIL(); });
+}
+
+TEST(parallel_for, starts_as_many_threads_as_this_thread_may_use_processors) {
+  std::set<std::thread::id> seen;
+  std::jthread([&] {
+    cpu_set_t before, one;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+      if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    std::mutex mutex;
+    parallel_for(100, 0, [&](std::size_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    });
+  }).join();
+  EXPECT_EQ(seen.size(), 1u);
 }
 
 TEST(parallel_for, one_slow_index_does_not_hold_up_the_others) {
