@@ -13,6 +13,7 @@ constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
 // Where the numbers come from.
 constexpr const char *specifications = "ROCm documentation, GPU hardware specifications; LLVM's AMDGPU processors",
                      *announced = "AMD's product page; LLVM's AMDGPU processors",
+                     *processors = "LLVM's AMDGPU processors",
                      *least = "the least of the processors in LLVM's AMDGPU user guide, Generic Processors";
 
 target_row amd(const char* name, std::int64_t l1, std::int64_t l2, gpu_row gpu, const char* products,
@@ -97,6 +98,10 @@ std::vector<target_row> amd_rows() {
           specifications),
       amd("gfx1201", 32 * kib, 8 * mib, {32, 64 * kib, 256, 98304, 1024, 64, wmma_gfx12, dots},
           "Radeon RX 9070, Radeon AI Pro R9600D and R9700", specifications),
+      // --- CDNA 5. AMD has published neither units nor caches: these are gfx1200's. LLVM's WMMA of 32 steps has other
+      // layouts than those in our table, so products use the vector unit.
+      amd("gfx1250", 32 * kib, 4 * mib, {32, 320 * kib, 256, 98304, 1024, 32, none, no_dots}, "Instinct MI400", processors),
+      amd("gfx1251", 32 * kib, 4 * mib, {32, 320 * kib, 256, 98304, 1024, 32, none, no_dots}, "Instinct MI400", processors),
       // --- Code for all processors of a family (runtime/gpu/generic_targets.hpp says which device takes which).
       amd("gfx9-generic", 16 * kib, 1 * mib, {64, 64 * kib, 256, 65536, 1024, 20, none, no_dots},
           "gfx900, gfx902, gfx904, gfx906, gfx909, gfx90c", least),

@@ -18,7 +18,7 @@ import checks
 import machine_code
 
 # What a thread and a workgroup can have (LLVM's AMDGPU user guide, AMDHSA kernel descriptor).
-LIMITS = {"gfx90a": (512, 64), "gfx942": (512, 64), "gfx950": (512, 160), "gfx9-4-generic": (512, 64), "gfx908": (512, 64)}
+LIMITS = {"gfx90a": (512, 64), "gfx942": (512, 64), "gfx950": (512, 160), "gfx9-4-generic": (512, 64), "gfx908": (512, 64), "gfx1250": (1024, 320), "gfx1251": (1024, 320)}
 
 
 def limits(processor):

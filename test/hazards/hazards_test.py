@@ -58,6 +58,13 @@ class Rules(unittest.TestCase):
         mixed = [x.replace("v_xor_b32_e32 v2, 0x100, v1", "v_bitop3_b32 v2, 0x100, v1, v1 bitop3:0x3c") for x in EXCHANGE]
         self.assertEqual(faults(mixed, "gfx950"), [])
         self.assertEqual(faults([x.replace("0x100", "16") for x in mixed if x != "s_barrier"], "gfx950"), [])
+        halves = [x.replace("v_xor_b32_e32 v2, 0x100, v1", "v_dual_bitop2_b32 v2, 0x100, v1 bitop3:0x14 :: v_dual_mov_b32 v9, 0").replace("s_waitcnt lgkmcnt(0)", "s_wait_dscnt 0x0")
+                  for x in EXCHANGE]
+        halves = [x.replace("s_barrier", "s_barrier_signal -1") for x in halves]
+        halves.insert(4, "s_barrier_wait 0xffff")
+        self.assertEqual(faults(halves, "gfx1250"), [])
+        self.assertEqual(faults([x.replace("0x100", "16") for x in halves if "barrier_" not in x], "gfx1250"), [])
+        self.assertIn("race", faults([x for x in halves if "barrier_" not in x], "gfx1250"))
         # A wave alone needs none, and neither does an exchange within each wave.
         self.assertEqual(faults([x for x in EXCHANGE if x != "s_barrier"], threads=64), [])
         self.assertEqual(faults([x.replace("0x100", "16") for x in EXCHANGE if x != "s_barrier"]), [])

@@ -297,8 +297,11 @@ class Machine:
             return None if values.get(operands[0]) is None else operation(values[operands[0]], sources[0])
         if name.startswith("s_bfe_u32") and sources[0] is not None and sources[1] is not None:
             return bits(sources[0], sources[1] & np.uint32(31), (sources[1] >> np.uint32(16)) & np.uint32(127))
-        if name.startswith("v_bitop3_b32") and len(sources) == 3 and not any(s is None for s in sources):
-            return truth_table(next((int(m[7:], 0) for m in part.modifiers if m.startswith("bitop3:")), 0), *sources)
+        if name.startswith(("v_bitop3_b32", "v_dual_bitop2_b32")):
+            if any(s is None for s in sources):
+                return None
+            table = next((int(m[7:], 0) for m in part.modifiers if m.startswith("bitop3:")), 0)
+            return truth_table(table, *sources, *[np.zeros_like(sources[0])] * (3 - len(sources)))
         # A carry that is added: only the plain sum is known.
         if "_co_ci_" in name or "addc" in name or "subb" in name:
             return None

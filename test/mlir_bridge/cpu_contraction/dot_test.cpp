@@ -55,7 +55,7 @@ TEST(dots, of_few_rows_of_many_matrices) {
 
 // Matrices that are larger than the caches: lines are asked for ahead, and narrow ones are divided among threads, with
 // parts that end in the middle of a group of lines.
-TEST(contraction_dot, few_rows_of_large_matrices) {
+TEST(dots, of_few_rows_and_large_matrices) {
   for (std::int64_t m : {1, 2})
     for (auto [n, k] : {std::array<std::int64_t, 2>{97, 6001}, {1000, 601}, {5003, 37}})
       for (bool transposed : {false, true}) {
