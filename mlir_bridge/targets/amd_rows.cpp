@@ -2,6 +2,9 @@
 //
 // LDS is what one workgroup can have. Registers are of one thread (accumulation registers included) and of one compute
 // unit. On the RDNA families a compute unit is half of a workgroup processor.
+#include <algorithm>
+#include <iterator>
+
 #include "mlir_bridge/targets/gpu_rows.hpp"
 
 namespace kiln {
@@ -21,11 +24,10 @@ target_row amd(const char* name, std::int64_t l1, std::int64_t l2, gpu_row gpu, 
   return {name, target_family::amdgpu, triple, name, "", 128, gpu.registers, l1, l2, gpu, products, source};
 }
 
-}  // namespace
+using enum matrix_unit;
+constexpr auto dots = dot_unit::f16_and_i8, no_dots = dot_unit::none;
 
-std::vector<target_row> amd_rows() {
-  using enum matrix_unit;
-  constexpr auto dots = dot_unit::f16_and_i8, no_dots = dot_unit::none;
+std::vector<target_row> processor_rows() {
   return {
       // name, L1 and L2 data cache bytes,
       //   {wave, LDS, registers of a thread and of a unit, most threads, units, matrix unit, dot unit}, products,
@@ -102,7 +104,14 @@ std::vector<target_row> amd_rows() {
       // layouts than those in our table, so products use the vector unit.
       amd("gfx1250", 32 * kib, 4 * mib, {32, 320 * kib, 256, 98304, 1024, 32, none, no_dots}, "Instinct MI400", processors),
       amd("gfx1251", 32 * kib, 4 * mib, {32, 320 * kib, 256, 98304, 1024, 32, none, no_dots}, "Instinct MI400", processors),
-      // --- Code for all processors of a family (runtime/gpu/generic_targets.hpp says which device takes which).
+      // clang-format on
+  };
+}
+
+// Code for all processors of a family (runtime/gpu/generic_targets.hpp says which device takes which).
+std::vector<target_row> generic_rows() {
+  return {
+      // clang-format off
       amd("gfx9-generic", 16 * kib, 1 * mib, {64, 64 * kib, 256, 65536, 1024, 20, none, no_dots},
           "gfx900, gfx902, gfx904, gfx906, gfx909, gfx90c", least),
       amd("gfx9-4-generic", 32 * kib, 4 * mib, {64, 64 * kib, 512, 131072, 1024, 228, mfma_gfx942, dots},
@@ -117,6 +126,14 @@ std::vector<target_row> amd_rows() {
           "gfx1200, gfx1201", least),
       // clang-format on
   };
+}
+
+}  // namespace
+
+std::vector<target_row> amd_rows() {
+  std::vector<target_row> rows = processor_rows();
+  std::ranges::move(generic_rows(), std::back_inserter(rows));
+  return rows;
 }
 
 }  // namespace kiln
