@@ -51,8 +51,9 @@ void plan_filler::add_partial_block(const rows_place& at, row_blocks blocks) {
     if (!part.per_row) continue;
     inputs[k] = add_arena_buffer(at, bytes(wanted.rows, part));
     const std::size_t from = bytes(wanted.first_row, part);
-    copy({inputs[k], at.use.inputs[k], 0, from, bytes(wanted.valid, part)});
-    copy({inputs[k], at.use.inputs[k], bytes(wanted.valid, part), from, bytes(wanted.rows - wanted.valid, part)});
+    for (std::int64_t filled = 0; filled < wanted.rows; filled += wanted.valid)
+      copy({inputs[k], at.use.inputs[k], bytes(filled, part), from,
+            bytes(std::min(wanted.valid, wanted.rows - filled), part)});
   }
   for (std::size_t o = 0; o < outputs.size(); ++o)
     outputs[o] = add_arena_buffer(at, bytes(wanted.rows, at.use.rows->outputs[o]));
@@ -111,6 +112,7 @@ void plan_filler::add_blocks(const rows_place& at, const row_blocks& blocks, con
     launch_step step = append_launch(plan_, what, version.functions[l], {inputs, outputs, scratch});
     if (blocked.launches[l]) {
       step.blocks = blocks.count;
+      step.items_at_once = items_at_once(what, *at.use.rows, kernel, blocked, blocks);
       step.first_part = static_cast<std::uint32_t>(plan_.block_parts.size());
       for (const launch_argument& a : what.arguments)
         plan_.block_parts.push_back(part_of(a, *at.use.rows, kernel, blocked, blocks));

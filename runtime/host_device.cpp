@@ -147,6 +147,14 @@ void host_device::launch(const launch_request& request) noexcept {
     return;
   }
   const std::int64_t arguments = static_cast<std::int64_t>(request.buffers.size()) / blocks;
+  if (const std::int64_t at_once = request.items_at_once; at_once && grid >= static_cast<std::int64_t>(team_.size())) {
+    team_.run(grid, [=](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t first = begin; first < end; first += at_once)
+        for (std::int64_t block = 0; block < blocks; ++block)
+          kernel(buffers + block * arguments, first, std::min(first + at_once, end));
+    });
+    return;
+  }
   team_.run(grid * blocks, [=](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       const std::int64_t block = begin / grid, first = begin - block * grid,

@@ -63,6 +63,7 @@ struct launch_step {
   // is not 0, `first_part` is the index of the launch's first argument in plan::block_parts.
   std::int64_t blocks = 0;
   std::uint32_t first_part = 0;
+  std::int64_t items_at_once = 0;  // of all blocks (runtime/row_blocks.hpp)
 };
 
 // The location of a launch argument in blocks of rows: block b is at `offset + b * stride` bytes of the buffer.

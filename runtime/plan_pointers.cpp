@@ -85,6 +85,7 @@ launch_request plan_pointers::launch_blocks(const launch_step& step) {
                 block * parts[i].stride;
   launch_request request{.kernel = step.kernel, .grid = step.grid, .buffers = {values_.data(), next}};
   request.blocks = step.blocks;
+  request.items_at_once = step.items_at_once;
   return request;
 }
 

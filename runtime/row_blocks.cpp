@@ -25,6 +25,55 @@ std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> i
   return std::max<std::int64_t>(rows, 0);
 }
 
+namespace {
+
+// A block takes at least as long as so many rows: the tensors that all blocks read (weights) come from memory, and few
+// rows keep a processor's units less busy.
+constexpr std::int64_t least_cost = 10;
+
+// The cheapest cover of some rows, in rows that are computed.
+class cheapest_cover {
+ public:
+  explicit cheapest_cover(const row_kernel& kernel) : kernel_(kernel) {
+    std::int64_t of_row = 0, shared = 0;
+    for (const row_part& part : kernel.inputs) (part.per_row ? of_row : shared) += part.bytes;
+    for (const row_part& part : kernel.outputs) of_row += part.bytes;
+    const std::size_t versions = kernel.versions.size();
+    shares_ = versions > 1 && shared > kernel.versions[versions - 2].rows * of_row;
+  }
+
+  enum class use : std::uint8_t { skip, full, filled };
+  struct choice {
+    use how;
+    std::int64_t cost;
+  };
+  // For `left` rows with versions from `v` on: leave this version out, use as many whole blocks as there are, or also
+  // one that is filled up with copies of rows.
+  choice best(std::size_t v, std::int64_t left) const {
+    if (left == 0) return {use::skip, 0};
+    const std::int64_t block = kernel_.versions[v].rows, count = left / block, rest = left % block;
+    const bool last = v + 1 == kernel_.versions.size();
+    choice found{use::skip, unlimited};
+    const auto consider = [&](use how, std::int64_t cost) {
+      if (cost < found.cost) found = {how, cost};
+    };
+    if (count && (!last || rest == 0)) consider(use::full, cost_of(count, block) + (rest ? best(v + 1, rest).cost : 0));
+    if (!last && (!count || shares_)) consider(use::skip, best(v + 1, left).cost);
+    if (rest && shares_) consider(use::filled, cost_of(count + 1, block));
+    return found;
+  }
+
+ private:
+  static constexpr std::int64_t unlimited = INT64_MAX / 2;
+  std::int64_t cost_of(std::int64_t count, std::int64_t block) const {
+    return count * (shares_ ? std::max(block, least_cost) : block);
+  }
+  const row_kernel& kernel_;
+  bool shares_ = false;
+};
+
+}  // namespace
+
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) {
   std::vector<row_blocks> result;
   cover_rows(kernel, rows, result);
@@ -33,17 +82,16 @@ std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows) 
 
 void cover_rows(const row_kernel& kernel, std::int64_t rows, std::vector<row_blocks>& result) {
   result.clear();
-  std::int64_t of_row = 0, shared = 0;
-  for (const row_part& part : kernel.inputs) (part.per_row ? of_row : shared) += part.bytes;
-  for (const row_part& part : kernel.outputs) of_row += part.bytes;
+  const cheapest_cover cover(kernel);
   std::int64_t first = 0;
   for (std::size_t v = 0; v < kernel.versions.size() && first < rows; ++v) {
+    const auto how = cover.best(v, rows - first).how;
+    if (how == cheapest_cover::use::skip) continue;
     const std::int64_t block = kernel.versions[v].rows, count = (rows - first) / block;
     if (count) result.push_back({v, first, block, count, 0});
     first += count * block;
-    const std::int64_t left = rows - first;
-    if (2 * left < block || shared <= block * of_row || left == 0) continue;
-    result.push_back({v, first, block, 1, left});
+    if (how == cheapest_cover::use::full) continue;
+    result.push_back({v, first, block, 1, rows - first});
     first = rows;
   }
 }
@@ -77,6 +125,21 @@ row_launches launches_per_block(const row_kernel& kernel, const native_kernel& v
 std::int64_t scratch_stride(const scratch_buffer& scratch) {
   constexpr std::int64_t line = static_cast<std::int64_t>(arena_alignment);
   return (scratch.bytes + line - 1) / line * line;
+}
+
+std::int64_t items_at_once(const launch& what, const row_kernel& kernel, const native_kernel& version,
+                           const row_launches& blocked, const row_blocks& blocks) {
+  constexpr std::int64_t cached_bytes = 256 << 10;
+  std::int64_t shared = 0, own = 0;
+  for (const launch_argument& a : what.arguments) {
+    const std::int64_t stride = part_of(a, kernel, version, blocked, blocks).stride;
+    own += stride;
+    if (stride == 0)
+      shared += a.kind == buffer_kind::scratch
+                    ? version.scratch[a.index].bytes
+                    : (a.kind == buffer_kind::input ? kernel.inputs : kernel.outputs)[a.index].bytes;
+  }
+  return shared <= own || blocks.count == 1 ? 0 : std::max<std::int64_t>(1, what.grid * cached_bytes / shared);
 }
 
 block_part part_of(const launch_argument& a, const row_kernel& kernel, const native_kernel& version,

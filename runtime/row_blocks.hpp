@@ -28,8 +28,8 @@ std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> i
                         std::span<const std::size_t> outputs, const std::string& what);
 
 // Covers the rows with as many blocks as possible of the largest version, then of the next one, and so on. If all
-// blocks read a tensor that is larger than their rows (weights), rows that fill at least half of a block become one
-// partial block, which reads that tensor only once.
+// blocks read a tensor that is larger than their rows (weights), it looks for the cover that costs least, in which few
+// rows cost as much as some more, and rows that do not fill a block may become a partial one.
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows);
 // The same, in a vector that may be used again.
 void cover_rows(const row_kernel& kernel, std::int64_t rows, std::vector<row_blocks>& result);
@@ -43,6 +43,12 @@ row_launches launches_per_block(const row_kernel& kernel, const native_kernel& v
 
 // Returns the distance in bytes between the scratch memory of consecutive blocks.
 std::int64_t scratch_stride(const scratch_buffer& scratch);
+
+// How many items of a launch all blocks compute before the next items follow, so that a core's cache keeps what these
+// items read and the blocks share (weights); 0 if the blocks share less than each has for itself: then they follow one
+// another.
+std::int64_t items_at_once(const launch& what, const row_kernel& kernel, const native_kernel& version,
+                           const row_launches& blocked, const row_blocks& blocks);
 
 // Returns the location of a launch argument in the blocks.
 block_part part_of(const launch_argument& a, const row_kernel& kernel, const native_kernel& version,

@@ -1,6 +1,7 @@
 // Row kernels: their serialized form, and how plans cover the rows of an instruction with blocks.
 #include "runtime/row_blocks.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "ir/error.hpp"
@@ -136,14 +137,23 @@ TEST(row_kernels, weights_are_packed_once_for_all_blocks) {
 
 // All blocks read a tensor that is larger than their rows, so a partial block is worth its copies.
 TEST(row_kernels, a_block_may_be_partly_filled) {
-  constexpr std::int64_t many = 4096;
+  constexpr std::int64_t many = 1 << 18;
   row_kernel kernel = doubled();
   kernel.inputs.push_back({many * 4, false});
   EXPECT_EQ(cover_rows(kernel, 1).front().valid, 0);
   EXPECT_EQ(cover_rows(kernel, 5).back().valid, 0);
   EXPECT_EQ(cover_rows(kernel, 7).back().valid, 3);
+  // A few items of all blocks read a part of that tensor, then the next items another.
+  for (row_version& version : kernel.versions) {
+    launch& only = version.kernel.launches[0];
+    only.arguments.push_back(in(1));
+    const row_launches blocked = launches_per_block(kernel, version.kernel);
+    EXPECT_EQ(items_at_once(only, kernel, version.kernel, blocked, {0, 0, version.rows, 3, 0}),
+              only.grid * (256 << 10) / (many * 4));
+    EXPECT_EQ(items_at_once(only, kernel, version.kernel, blocked, {0, 0, version.rows, 1, 0}), 0);
+  }
   host_device device{2};
-  for (std::int64_t rows : {1, 2, 3, 5, 6, 7, 8, 11}) {
+  for (std::int64_t rows : {1, 2, 3, 5, 6, 7, 8, 11, 29}) {
     program p;
     value x = p.main().add_parameter("x", rows_of_vectors(rows));
     value w = p.main().add_parameter("w", {element_type::f32, {many}});
@@ -155,6 +165,26 @@ TEST(row_kernels, a_block_may_be_partly_filled) {
     const auto outputs = run_poisoned(e, {given, literal::filled({element_type::f32, {many}}, 1)});
     for (std::int64_t i = 0; i < rows * n; ++i) ASSERT_EQ(outputs[0].at(i), 4 * given.at(i)) << rows << ": " << i;
   }
+}
+
+// Blocks of weights: what is computed in vain costs less than reading the weights for few rows more often.
+TEST(row_kernels, the_cheapest_cover_is_taken) {
+  const row_version like = doubled().versions[1];
+  row_kernel kernel{{{row, true}, {row << 20, false}}, {{row, true}}, {}};
+  for (std::int64_t rows : {64, 16, 4, 1}) kernel.versions.push_back({rows, like.kernel});
+  const auto cover = [&](std::int64_t rows) {
+    std::string text;
+    for (const row_blocks& b : cover_rows(kernel, rows))
+      text += fmt::format("{}x{}{} ", b.count, b.rows, b.valid ? fmt::format(" ({})", b.valid) : "");
+    return text;
+  };
+  EXPECT_EQ(cover(3), "1x4 (3) ");
+  EXPECT_EQ(cover(17), "1x16 1x1 ");
+  EXPECT_EQ(cover(33), "2x16 1x1 ");
+  EXPECT_EQ(cover(47), "2x16 1x16 (15) ");
+  EXPECT_EQ(cover(64), "1x64 ");
+  EXPECT_EQ(cover(61), "3x16 1x16 (13) ");
+  EXPECT_EQ(cover(90), "1x64 1x16 1x4 1x4 (2) ");
 }
 
 TEST(row_kernels, tensors_that_do_not_consist_of_rows_are_refused) {
