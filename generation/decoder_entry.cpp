@@ -1,4 +1,4 @@
-// What libkiln.so gives to the C interface in libkiln_runtime.so for language models.
+// Language models, which libkiln.so provides for the C interface in libkiln_runtime.so.
 #include <algorithm>
 #include <mutex>
 #include <utility>

@@ -39,7 +39,7 @@ constexpr std::array rows{
 };
 
 constexpr std::array<std::string_view, 3> state_words{"past", "cache", "state"};
-// What exporters call a state before and after the step.
+// Words by which exporters tell a state before a step from the state after it.
 constexpr std::array<std::string_view, 12> versions{"past",   "present", "values",  "in",  "out",   "input",
                                                     "output", "new",     "updated", "old", "cache", "next"};
 struct synonym {

@@ -1,4 +1,5 @@
-// What the names of a language model's inputs and outputs say. Names decide only where types and shapes leave a choice.
+// Recognizes the roles of a language model's inputs and outputs by their names. Names decide only where types and
+// shapes leave a choice.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ enum class input_role : std::uint8_t {
 // Returns the role of an input that holds no state, or `unknown`. An input of ids whose name says nothing is `unknown`.
 input_role role_of(std::string_view name, const shape& type);
 
-// What is left of the name of a state when the words for "before" and "after" are removed and the rest is sorted:
+// Returns the name of a state without the words for "before" and "after", its other words sorted:
 // "past_key_values.0.key" and "present.0.key" both give "0.key". Empty if nothing is left.
 std::string state_key(std::string_view name);
 

@@ -13,7 +13,7 @@ namespace kiln {
 
 using id_rows = std::vector<std::vector<std::int64_t>>;
 
-// What an encoder computed, and which of its rows count.
+// The result of an encoder, and a mask of its valid rows.
 struct encoded_prompt {
   shape type;             // [batch, length, width]
   growing_memory states;  // of the encoder's device

@@ -72,10 +72,10 @@ worker_function prepare_answers() {
   };
 }
 
-// What fork_compile_workers() started, until a pool takes it.
+// The host of workers that fork_compile_workers() started, until a pool takes it.
 std::shared_ptr<forked_host> forked;
 
-// The program that the workers are.
+// Path of the program that workers execute.
 std::string default_worker() {
   Dl_info where{};
   link_map* object = nullptr;
@@ -97,7 +97,7 @@ response ask(worker_pool& workers, std::span<const std::byte> request, const wor
   try {
     result.bytes = workers.ask(request, limits);
   } catch (const error& e) {
-    // What the worker's process did, not what the compiler said.
+    // The error is about the worker's process, not from the compiler: say what the caller can do.
     if (e.kind() == error_kind::corrupted || e.kind() == error_kind::unsupported)
       throw error(e.kind(), fmt::format("{}; {}", e.what(), remedy));
     throw;

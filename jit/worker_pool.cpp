@@ -76,7 +76,7 @@ struct worker_pool::worker {
   }
 };
 
-// What went wrong with a worker, before we know how its process ended.
+// A failure of a worker, before we know how its process ended.
 struct worker_pool::failure {
   error_kind kind;
   std::string what;

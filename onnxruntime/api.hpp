@@ -81,7 +81,7 @@ inline std::vector<const OrtValueInfo*> inputs_of(const OrtNode* n) {
 inline std::vector<const OrtValueInfo*> outputs_of(const OrtNode* n) {
   return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumOutputs, &OrtApi::Node_GetOutputs);
 }
-// What the bodies of a node read from outside.
+// Returns the values that the bodies of a node read from outside.
 inline std::vector<const OrtValueInfo*> captured_by(const OrtNode* n) {
   return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumImplicitInputs, &OrtApi::Node_GetImplicitInputs);
 }

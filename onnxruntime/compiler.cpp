@@ -148,7 +148,7 @@ std::string make_work_folder(const fs::path& in) {
   return work;
 }
 
-// What tells this program from another build of the same version, whose importer may differ.
+// Returns a text that tells this program from another build of the same version, whose importer may differ.
 std::string build_of(const std::string& program) {
   std::vector<fs::path> places;
   if (program.find('/') != std::string::npos) places.emplace_back(program);

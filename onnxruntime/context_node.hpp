@@ -25,7 +25,7 @@ bool is_own_context(const OrtNode* node);
 OrtNode* make_context_node(const OrtGraph* graph, const OrtNode* fused, const compiled_part& what,
                            const context_options& options);
 
-// What a node of ours holds. An embedded file is put into the compiler's folder.
+// Reads an EPContext node of ours. Writes an embedded file into the compiler's folder.
 compiled_part read_context_node(const OrtGraph* graph, const OrtNode* node, const compiler& keeps);
 
 }  // namespace kiln::ort

@@ -1,4 +1,4 @@
-// What ONNX Runtime calls to get the execution providers: the only functions that the library exports.
+// The functions that ONNX Runtime calls to get the execution providers, the only ones that the library exports.
 #include <cstdio>
 #include <map>
 #include <memory>

@@ -23,7 +23,7 @@ class gpu {
   std::uint32_t vendor() const { return vendor_; }  // of PCI
   const OrtMemoryInfo* memory() const { return memory_.get(); }
 
-  // These throw.
+  // Throw a failure (kiln_library.hpp) with the message of the C interface.
   void* allocate(std::size_t bytes);
   void upload(void* to, const void* from, std::size_t bytes);
   void download(void* to, const void* from, std::size_t bytes);

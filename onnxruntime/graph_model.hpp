@@ -14,7 +14,7 @@ struct graph_model {
   std::string bytes;  // a ModelProto; its large tensors lie in the file `data_file` beside it
   // The contents of that file, one after another. The graph owns them.
   std::vector<std::string_view> data;
-  // What a run takes and gives, by name: constants are inside the model.
+  // Names of the inputs and outputs of a run. Constants are inside the model.
   std::vector<std::string> inputs, outputs;
 };
 

@@ -102,7 +102,7 @@ std::string provider::compile(const OrtGraph* graph, const std::vector<const Ort
   }
 }
 
-// What the compiler refuses it names by its node. This node is left out, and the rest is tried again.
+// If the compiler refuses the model, it names a node. That node is left out, and the rest is tried again.
 OrtStatus* provider::take_nodes(const OrtGraph* graph, OrtEpGraphSupportInfo* to) noexcept {
   return guarded([&] {
     const std::vector<const OrtNode*> nodes = nodes_of(graph);

@@ -28,7 +28,8 @@ std::optional<int> number_after(std::string_view prefix, std::string_view name) 
   return number;
 }
 
-// What hides devices from this process, as the end of a sentence about their number.
+// Returns the environment variables that may hide devices from this process, as the end of a sentence about their
+// number; empty if none is set.
 std::string hidden_by(gpu::api which) {
   std::string text;
   for (const char* name : which == gpu::api::hip

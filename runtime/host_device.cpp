@@ -22,7 +22,7 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t huge_page = 2u << 20;
-// What every processor of this architecture runs.
+// The target whose code every processor of this architecture runs.
 constexpr std::string_view baseline_target = this_architecture == cpu_architecture::aarch64 ? "armv8-a" : "x86-64";
 
 // Allocations of at least this size are aligned to huge pages and request them, which reduces TLB misses in large

@@ -50,7 +50,7 @@ class plan_pointers {
   std::vector<launch_request> requests_;  // host: the current launches side by side
   std::vector<void*> arguments_;          // GPU: address of each plan argument's value
   std::vector<encoded_tensor_map> maps_;  // per plan tensor map
-  // What a tensor map was encoded for: its buffer's address, and its sizes.
+  // The buffer's address and the sizes for which a tensor map was encoded.
   struct encoded_for {
     const void* base = nullptr;
     std::uint32_t revision = 0;

@@ -69,7 +69,7 @@ void plan_filler::find_neighbours() {
   }
 }
 
-// What one of the neighbours uses lives as long as all of them run.
+// A buffer that one of several neighbours uses lives as long as all of them run.
 template_request plan_filler::lifetime(std::size_t block, template_request request) const {
   for (const auto& [first, last] : neighbours_[block]) {
     if (request.first > first && request.first <= last) request.first = first;

@@ -1,5 +1,5 @@
-// What a plan_template is made of: a plan whose sizes are missing, and where they belong. Made by plan_builder, filled
-// in by plan_filler. Internal to these.
+// The parts of a plan_template: a plan whose sizes are missing, and the places where they belong. plan_builder makes
+// them, plan_filler fills them in. Internal to these.
 #pragma once
 
 #include <cstdint>

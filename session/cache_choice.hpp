@@ -22,7 +22,7 @@ struct cache_choice {
   bool allow_unsigned = false;  // native code from outside runs whoever made it
 };
 
-// What the choice and the environment name. Throws what signing_key::read, trusted_keys::read,
+// Returns the options that the choice and the environment name. Throws what signing_key::read, trusted_keys::read,
 // parse_redis_url, parse_http_url and make_http_layer throw.
 cache_options cache_options_of(const cache_choice& choice);
 

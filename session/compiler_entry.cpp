@@ -1,4 +1,4 @@
-// What libkiln.so gives to the C interface in libkiln_runtime.so: sessions.
+// Sessions, which libkiln.so provides for the C interface in libkiln_runtime.so.
 #include "runtime/compiler_library.hpp"
 #include "session/request_options.hpp"
 #include "session/session.hpp"

@@ -1,5 +1,5 @@
-// What a session reports while it works. One function takes all events: the command line makes bars and lines of them,
-// a binding its own callbacks.
+// Events that a session reports while it works. One function takes all events: the command line makes bars and lines of
+// them, a binding its own callbacks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What `--graph auto` found out about a loaded program: taken out of the tuning records for this process, and put there
-// for later ones.
+// Decisions of `--graph auto` about a loaded program: this process takes them out of the tuning records, and stores new
+// ones there for later processes.
 #pragma once
 
 #include <optional>

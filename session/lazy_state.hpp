@@ -1,5 +1,5 @@
-// What the runners of one instance of a session with specialization::lazy share: how often it ran, and which of its
-// kernels are the faster ones. Any thread may call.
+// State that the runners of one instance of a session with specialization::lazy share: how often it ran, and which of
+// its kernels are the faster ones. Any thread may call.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// What all instances of a session share: the device, the cache and its records, the workers. Used by any thread.
+// The resources that all instances of a session share: the device, the cache and its records, the workers. Used by any
+// thread.
 #pragma once
 
 #include <memory>

@@ -59,7 +59,7 @@ session::session(program portable, const std::filesystem::path& file, session_op
   open(file, std::move(options), std::move(chosen), clock::now());
 }
 
-// What a file holds beside its program.
+// Opens the device and the caches, with the cache entries and tuning hints that the file holds.
 void session::open(const std::filesystem::path& file, session_options options, chosen_device chosen,
                    clock::time_point begin) {
   require_weights(portable_, file);
@@ -251,8 +251,8 @@ std::shared_ptr<instance> session::make_general(program bound, const dim_binding
                                     instance_kernels{&*ranged_kernels_, std::move(report), only_cached});
 }
 
-// What the cache has is used: exact kernels before general ones. Otherwise the first set of sizes is compiled exactly,
-// which takes less time than compiling general kernels, and the others are not.
+// Uses kernels that the cache has: exact kernels before general ones. Otherwise the first set of sizes is compiled
+// exactly, which takes less time than compiling general kernels, and the others are not.
 std::shared_ptr<instance> session::make_lazily(program bound, const dim_bindings& sizes) {
   std::shared_ptr<instance> made;
   auto if_cached = [&](auto make) {

@@ -23,7 +23,7 @@ struct kernel_use {
   std::size_t uses = 0;
 };
 
-// What is compared of a file.
+// The properties of a file that are compared.
 struct contents {
   // One line for each property, such as "input x" → "f32[1, 3, 9, 7]".
   std::map<std::string, std::string> properties;

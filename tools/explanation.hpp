@@ -1,4 +1,4 @@
-// What `kiln compile --explain` reports: the rewrites that fired, those that were refused, and why neighbouring
+// The report of `kiln compile --explain`: the rewrites that fired, those that were refused, and why neighbouring
 // operations are in different kernels; as text and as JSON.
 #pragma once
 

@@ -40,7 +40,7 @@ double milliseconds(clock::time_point from, clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// What a run of the loop took. Everything after the first step is steady.
+// Times and counts of one run of the loop. Everything after the first step is steady.
 struct measurements {
   clock::time_point begin = clock::now(), opened, first, last;
   std::size_t steps = 0, later_tokens = 0;

@@ -248,7 +248,7 @@ std::string figures(const nlohmann::ordered_json& document) {
   return html + "</table>";
 }
 
-// What the cache had, and what to ask about the rest.
+// Says how many kernels came from the cache, and which command explains the misses.
 std::string cache_text(const nlohmann::ordered_json& document) {
   const auto& cache = document["cache"];
   const auto hits = cache["hits"].get<std::int64_t>(), misses = cache["misses"].get<std::int64_t>();

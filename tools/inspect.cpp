@@ -249,7 +249,7 @@ nlohmann::ordered_json describe_kernels(const container_info& info, const progra
   return kernels;
 }
 
-// What the command prints for people.
+// Prints the contents as text, without --json.
 void print_contents(const options& o, const container_info& info, const program& p, const model_summary& summary,
                     const nlohmann::ordered_json& document) {
   print("{}: {} bytes, format {}, needs Kiln {} or newer{}\n", o.file, info.file_bytes, info.format_version,

@@ -1,4 +1,4 @@
-// What a portable kernel computes, read from its printed form (`kiln inspect --kernel`), which a worker makes: the
+// The operations of a portable kernel, read from its printed form (`kiln inspect --kernel`), which a worker makes: the
 // bytes of the kernel are never parsed here. For drawings and for counting operations. Pure; any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What `kiln perf --per-kernel`, `--html` and `--trace` know about the launches of a model: the time of each, what it
-// reads and writes, and how much of the arena holds values meanwhile.
+// A profile of the launches of a model, for `kiln perf --per-kernel`, `--html` and `--trace`: the time of each, the
+// bytes that it reads and writes, and how much of the arena holds values meanwhile.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What run, perf, tune and verify share: a session on a model, with one instance and inputs for it.
+// A session on a model, with one instance and inputs for it, for the commands run, perf, tune and verify.
 #pragma once
 
 #include <map>

@@ -130,7 +130,7 @@ void print_launches(nlohmann::ordered_json rows) {
       print("  far from the device's peaks: {} ({})\n", r["symbol"].get<std::string>(), shares_text(r));
 }
 
-// What the command prints for people.
+// Prints the measurement as text, without --json.
 void print_measurement(const options& o, const opened_model& model, const nlohmann::ordered_json& document, bool host) {
   print("{} on {} ({}{})\n", o.file, document["device_description"].get<std::string>(),
         document["target"].get<std::string>(), threads_text(document));

@@ -1,4 +1,4 @@
-// What a session reports, as bars and lines on standard error.
+// Shows the events of a session as bars and lines on standard error.
 #pragma once
 
 #include <optional>

@@ -69,8 +69,7 @@ double difference(const executable& before, const executable& after, const std::
   return largest;
 }
 
-// What is known about the kernels of the model goes into the file as hints, beside the hints for other devices that
-// it has.
+// Writes the tuning records of the model's kernels into the file as hints, beside its hints for other devices.
 std::size_t embed(const opened_model& model, const std::string& file) {
   container_extras extras = read_extras(file);
   std::map<content_hash, tuning_record> records;

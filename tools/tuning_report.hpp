@@ -1,4 +1,4 @@
-// What was found by tuning, as run, perf and tune print it.
+// The results of tuning, as run, perf and tune print them.
 #pragma once
 
 #include <nlohmann/json.hpp>

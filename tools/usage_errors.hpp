@@ -1,5 +1,5 @@
-// What is wrong with a command line that CLI11 refuses, in one line that names the word and, where one is near, the
-// spelling that was probably meant.
+// Explains why CLI11 refuses a command line: one line that names the word and, where one is near, the spelling that was
+// probably meant.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -40,7 +40,7 @@ nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
           {"reason", c.reason}};
 }
 
-// What a kernel in MLIR bytecode should give.
+// Computes the expected outputs of a kernel in MLIR bytecode with the reference implementation.
 std::vector<literal> fusion_reference(compiler_context& context, const program& source, const instruction& i,
                                       std::span<const literal> inputs) {
   portable_kernel kernel =

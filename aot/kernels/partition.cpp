@@ -283,7 +283,7 @@ class partitioner {
       evaluations += r.count;
     }
     if (at.readings.size() == 1 && evaluations <= elements) return true;
-    // What is repeated takes more memory than what it is made of, and a reader repeats it for nothing.
+    // A broadcast result takes more memory than its input, and a reader can broadcast it itself at no cost.
     if (at.at->op().is<broadcast>()) return true;
     if (at.readings.size() > most_readings && !reads_one_row(*at.at)) return false;
     // The result of QuantizeLinear takes less memory than any value before it, so the search stops here.
@@ -320,7 +320,7 @@ class partitioner {
       if (!g.anchored || r.map != map_through(r.fusion, 1, g.anchor) || *g.dims != dims_of(n) || is_full(g)) continue;
       const operation& anchor = nodes_[g.anchor].at->op();
       if (!takes_epilogue(anchor) || is_contraction(anchor)) continue;
-      // What the second evaluation may cost: a read of the element, and a share of the launch that is saved.
+      // The second evaluation may cost as much as a read of the element and a share of the launch that is saved.
       double budget = std::min(read_cost + launch_cost / estimated_elements(at.at->outputs()[0]), 16.0);
       if (costs_at_most(*at.at, budget) && !order_.parted(n, g.unit)) return r.fusion;
     }

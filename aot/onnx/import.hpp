@@ -23,7 +23,7 @@ namespace spirv {
 struct object;
 }
 
-// What a named dimension becomes: a fixed number, or a symbol with a range.
+// The choice for a named dimension: a fixed number, or a symbol with a range.
 using dim_spec = std::variant<std::int64_t, dim_range>;
 
 // Parses "NAME=VALUE" or "NAME=MIN:MAX[:OPT,...]", the argument of `--dim`. Throws error{usage}.

@@ -15,7 +15,7 @@
 
 namespace kiln::onnx_import {
 
-// What an import knows about its dimensions, and which equalities it assumes.
+// Facts about the dimensions of an import, and the equalities that it assumes.
 struct dim_knowledge {
   dim_facts facts;
   std::vector<dim_guard> guards;  // become the program's guards

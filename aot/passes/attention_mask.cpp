@@ -36,7 +36,7 @@ score_mask selection(value condition, bool hides, double fill) {
 
 enum class constant_mask { other, nothing, later };
 
-// What the mask does to a score where the mask's element is x: true if it is seen, false if it is hidden.
+// Returns true if a score is seen where the mask's element is x, false if it is hidden, nullopt for anything else.
 std::optional<bool> sees(const score_mask& m, double x) {
   if (m.kind != mask_kind::added)
     return m.fill <= hidden_beside_others ? std::optional((x != 0) == (m.kind == mask_kind::keeps)) : std::nullopt;

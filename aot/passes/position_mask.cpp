@@ -16,8 +16,8 @@ struct linear {
   dim rest = 0;
 };
 
-// What is known about the elements of a value. If `chosen` is false, each element is the linear number. Otherwise it is
-// `yes` where the linear number is at most 0, and `no` elsewhere.
+// The elements of a value as a function of positions. If `chosen` is false, each element is the linear number.
+// Otherwise it is `yes` where the linear number is at most 0, and `no` elsewhere.
 struct form {
   linear number;
   bool chosen = false;

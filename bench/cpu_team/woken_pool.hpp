@@ -1,4 +1,4 @@
-// What the thread team is compared with: threads that sleep on a condition variable and are woken for every kernel, as
+// The peer of the thread team: threads that sleep on a condition variable and are woken for every kernel, as
 // task pools do it. The caller works too and waits on another one. Items are taken one chunk at a time from a common
 // counter. Used by one thread.
 #pragma once

@@ -1,5 +1,5 @@
-// What one more set of sizes costs in a process that has the model open, beside
-// a process (session) that opens it anew:
+// Measures what one more set of sizes costs in a process that has the model open, beside a process (session) that opens
+// it anew:
 //
 //     bench_session FILE.kiln NAME=VALUE[,VALUE...] [CACHE_FOLDER]
 //

@@ -34,7 +34,7 @@ file_failure write_text(file_system& files, const std::filesystem::path& folder,
   return write_file(files, folder, name, std::as_bytes(std::span(text)), {});
 }
 
-// What a graph decision depends on: its key.
+// The key of a graph decision: the program and the class of devices.
 struct graph_subject {
   const std::string& program;  // its hash covers the native kernels
   const std::string& device_class;

@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-// What `print` writes to a stream of LLVM's.
+// Returns the text that `print` writes to an llvm::raw_ostream.
 template <class Printable>
 std::string printed(Printable print) {
   std::string text;

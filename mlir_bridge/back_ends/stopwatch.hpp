@@ -1,4 +1,4 @@
-// What finalizers measure for finalize_trace. Internal to mlir_bridge.
+// Measures the milliseconds of steps of a finalizer, for finalize_trace. Internal to mlir_bridge.
 #pragma once
 
 #include <chrono>

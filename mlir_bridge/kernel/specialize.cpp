@@ -150,7 +150,7 @@ void learn_all(dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::spa
     solver.learn(dialect::to_shape(symbolic[i]), concrete[i], what + " " + std::to_string(i));
 }
 
-// What is given as symbols must be what the kernel has there.
+// Throws if a shape that is given with symbols is not the one that the kernel declares.
 void check_symbols(const dim_solver& solver, llvm::ArrayRef<mlir::Type> symbolic, std::span<const shape> given) {
   for (std::size_t i = 0; i < given.size(); ++i)
     if (const shape declared = dialect::to_shape(symbolic[i]); solver.apply(declared) != given[i])

@@ -45,7 +45,7 @@ class stream_capture {
   bool open_ = false;
 };
 
-// What both kinds of graph do after they are built.
+// The common part of both kinds of graph: instantiation, patching and launches, after the graph is built.
 class gpu_graph : public device_graph {
  public:
   explicit gpu_graph(state& of) : state_(of) {}

@@ -1,7 +1,7 @@
-// What every part of a GPU device shares: the driver, which device, its context, and whether it still works. Errors of
-// the driver become kiln::error here, with the driver's own name for them. After an error that a device (its context)
-// does not survive, every later call throws error{device_lost} without asking the driver, so nothing waits for a device
-// that is gone.
+// The state that all parts of a GPU device share: the driver, which device, its context, and whether it still works.
+// Errors of the driver become kiln::error here, with the driver's own name for them. After an error that a device (its
+// context) does not survive, every later call throws error{device_lost} without asking the driver, so nothing waits for
+// a device that is gone.
 #pragma once
 
 #include <atomic>

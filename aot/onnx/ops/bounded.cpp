@@ -132,8 +132,8 @@ value lexicographic_ranks(builder& b, value x, std::int64_t axis) {
   return b.reduced(reduction_kind::sum, before, {1}, false);
 }
 
-// What the library's kernel finds in a vector. All have the length of the vector; `count` (i64[1]) says how many of the
-// distinct values there are, and the padding of `first` is -1.
+// The results of the library's kernel for a vector. All have the length of the vector; `count` (i64[1]) says how many
+// of the distinct values there are, and the padding of `first` is -1.
 struct distinct_values {
   value values, first, inverse, counts, count;
 };

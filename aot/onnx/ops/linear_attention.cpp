@@ -60,7 +60,8 @@ std::vector<value> causal_convolution(node& n) {
   return {channels_first(y), channels_first(b.slice_from(whole, 2, length, before, 1))};
 }
 
-// What the recurrence reads at each time step. T is the axis of time; the inputs of a single step do not have it.
+// The tensors that the recurrence reads, one slice for each time step. T is the axis of time; the inputs of a single
+// step do not have it.
 struct step_inputs {
   value query;   // [T, B, G, N/G, K], scaled
   value key;     // [T, B, G, 1, K]

@@ -34,7 +34,7 @@ std::int64_t block_of_steps(std::int64_t steps, std::int64_t most) {
   return 2 * block > most ? block : 0;
 }
 
-// What the tile loop costs on a target.
+// Estimates the cost of the tile loop on a target.
 class tile_costs {
  public:
   tile_costs(const target_row& target, const factor_loads& loads)

@@ -14,7 +14,7 @@ void emit_depthwise(kernel_emitter& e);
 // The same where the anchor normalizes the convolution's result (ir/normalized_window.hpp). Returns false and emits
 // nothing for any other anchor.
 bool emit_normalized_depthwise(kernel_emitter& e);
-// What a tuner may vary of such a convolution: "vectors" of channels and "pixels" of a tile.
+// Returns the configurations that a tuner may try for such a convolution: "vectors" of channels and "pixels" of a tile.
 std::vector<candidate> depthwise_space(kernel_emitter& e, const instruction& window);
 
 }  // namespace kiln::cpu

@@ -1,5 +1,5 @@
-// What convolution and transposed convolution share: an image as the left factor of a contraction, its axes, and its
-// copy with a border of zeros. Images are channels_last: [batch, spatial..., channels].
+// An image as the left factor of a contraction, its axes, and its copy with a border of zeros, for convolution and
+// transposed convolution. Images are channels_last: [batch, spatial..., channels].
 #pragma once
 
 #include "mlir_bridge/cpu/contraction/contraction.hpp"

@@ -117,7 +117,7 @@ class open_convolution {
   }
   pixel_reader reader() { return {e, image_at, in, channels == 1 ? op.groups : channels, padded()}; }
 
-  // What the tiles of a group and a panel share.
+  // The common state of the tiles of a group and a panel.
   struct column {
     const open_panels& right;
     Value group, panel;

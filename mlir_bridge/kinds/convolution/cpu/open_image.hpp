@@ -1,5 +1,5 @@
-// What convolutions of images of open sizes share: the positions of consecutive pixels, and the addresses from which a
-// tap reads. Channels last.
+// Addressing for convolutions of images of open sizes: the positions of consecutive pixels, and the addresses from
+// which a tap reads. Channels last.
 #pragma once
 
 #include "mlir_bridge/codegen/channel_view.hpp"

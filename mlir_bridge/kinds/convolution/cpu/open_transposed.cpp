@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t tiles_per_item = 4;
 
-// What the taps of one axis are, for each phase: there are `taps`, the first is window position `window`, at input
+// The taps of one axis, for each phase: their number `taps`; the first is window position `window`, at input
 // t + `offset`. Each next one is `window_step` further in the window, and `offset_step` lower in the input.
 struct phase_table {
   std::vector<double> taps, window, offset;

@@ -12,7 +12,8 @@ bool emit_depthwise(codegen::kernel_emitter& e);
 bool is_depthwise(const codegen::kernel_emitter& e);
 // The same where the anchor normalizes the convolution's result (ir/normalized_window.hpp).
 bool emit_normalized_depthwise(codegen::kernel_emitter& e);
-// What a tuner may vary of such a convolution (window.hpp); `whole_pixels` where its result is normalized.
+// Returns the configurations that a tuner may try for such a convolution (window.hpp). `whole_pixels`: its result is
+// normalized.
 std::vector<codegen::candidate> depthwise_space(codegen::kernel_emitter& e, const instruction& window,
                                                 bool whole_pixels = false);
 
