@@ -106,8 +106,8 @@ struct launch_request {
   device_stream* stream = nullptr;
   bool waits = false;  // see launch::waits
   // For the host: number of blocks. `buffers` holds the arguments of all blocks in sequence, and the grid is executed
-  // once for each block: for the blocks one after another, or, if `items_at_once` is not 0, so many items of all blocks,
-  // then the next.
+  // once for each block: for the blocks one after another, or, if `items_at_once` is not 0, so many items of all
+  // blocks, then the next.
   std::int64_t blocks = 1, items_at_once = 0;
 };
 
