@@ -403,8 +403,13 @@ class wgmma_writer {
       values seconds;
       if (p_.second_b) {
         part_of_tile.n = columns_;
-        seconds.assign(sums.begin() + columns_ / 2, sums.end());
-        sums.resize(static_cast<std::size_t>(columns_ / 2));
+        // Of each 64 rows, those of the first product's columns come first.
+        const std::ptrdiff_t own = columns_ / 2;
+        const values all = std::exchange(sums, {});
+        for (auto block = all.begin(); block != all.end(); block += 2 * own) {
+          sums.insert(sums.end(), block, block + own);
+          seconds.insert(seconds.end(), block + own, block + 2 * own);
+        }
       }
       if (t_.splits > 1) {
         // Each workgroup of the cluster completes a part of the columns.

@@ -189,9 +189,11 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
     return false;
   if (size.products > 1 || size.scaled) {
-    const bool together = is_few(size) && tile.m == block_rows && tile.consumers == 1 &&
-                          tile.cluster() == (tile.transposed ? tile.splits : 1);
-    if (!together || tile.n % (size.products * block_rows)) return false;
+    // The squares of rows are summed by the one warpgroup that multiplies them.
+    const bool sums_squares = is_few(size) && tile.m == block_rows && tile.consumers == 1;
+    if (size.scaled && (!sums_squares || tile.cluster_m * tile.cluster_n > 1)) return false;
+    if (tile.splits > 1 && !tile.transposed) return false;
+    if (tile.n % (size.products * tile.cluster_m * block_rows)) return false;
   }
   if (tile.few_rows && ((!tile.transposed && tile.few_rows + tile.n < tile.m) || tile.cluster_m * tile.cluster_n > 1))
     return false;

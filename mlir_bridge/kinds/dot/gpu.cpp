@@ -115,7 +115,20 @@ contraction_problem dot_problem(kernel_emitter& e, value a) {
 
 contraction_problem dot_problem(kernel_emitter& e) { return dot_problem(e, e.anchor()->inputs()[0]); }
 
-// Emits the product together with the inner anchors, or returns false and emits nothing.
+// Emits the normalization of many rows, and then both products of them in one launch. Returns false where that is not
+// possible; then the products are not emitted.
+bool emit_two_products(kernel_emitter& e) {
+  if (!has_wgmma(e)) return false;
+  std::vector<inner_anchor> anchors = e.inner_anchors();
+  e.set_inner_anchors({anchors.front()});
+  e.emit_inner_anchors();
+  anchors.erase(anchors.begin());
+  e.set_inner_anchors(std::move(anchors));
+  const auto joined = find_joined_product(e);
+  return joined && try_wgmma_dot(e, &*joined);
+}
+
+// Emits the product together with the inner anchors, or returns false and does not emit it.
 bool emit_joined_dot(kernel_emitter& e) {
   const auto joined = find_joined_product(e);
   if (!joined) return false;
@@ -131,7 +144,7 @@ bool emit_joined_dot(kernel_emitter& e) {
         e.only_parameters(weights) != e.only_parameters(e.anchor()->inputs()[1]))
       return false;
   }
-  return emit_joined_contraction(e, problem);
+  return emit_joined_contraction(e, problem) || (joined->second && joined->epsilon && emit_two_products(e));
 }
 
 }  // namespace

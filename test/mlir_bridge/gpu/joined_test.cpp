@@ -44,11 +44,21 @@ TEST(joined_anchors, few_rows_take_one_launch) {
     }
 }
 
+// The scale of many rows is not known before their products, so they are normalized first.
+TEST(joined_anchors, two_products_of_many_rows_take_one_launch) {
+  for (std::int64_t m : {65, 128, 300, 2048}) {
+    const native_kernel kernel = finalize_for(*joined_product(m, 2048, 8192, joined::second), find_target("sm_90"));
+    ASSERT_EQ(kernel.launches.size(), 1u) << m;
+    EXPECT_EQ(kernel.launches[0].tensor_maps.size(), 3u);
+    EXPECT_EQ(launches(*joined_product(m, 2048, 8192, joined::both), "sm_90"), 2u);
+    EXPECT_EQ(launches(*joined_product(m, 2048, 8192, joined::both), "sm_80"), 3u);
+  }
+}
+
 // What a generator cannot compute together it computes one after another: a normalization, the gate, and the product.
 TEST(joined_anchors, others_take_a_launch_for_each) {
   EXPECT_EQ(launches(*joined_product(40, 2048, 1024, joined::both), "sm_80"), 3u);
   EXPECT_EQ(launches(*joined_product(40, 2048, 1024, joined::both), "gfx1100"), 3u);
-  EXPECT_EQ(launches(*joined_product(300, 2048, 1024, joined::both), "sm_90"), 3u);
   EXPECT_EQ(launches(*joined_product(1, 2048, 1024, joined::both, element_type::f32), "sm_90"), 3u);
   // The rows would be read once more, but are no whole waves of 16 bytes.
   EXPECT_EQ(launches(*joined_product(1, 2056, 1024, joined::normalization), "gfx942"), 2u);
