@@ -88,6 +88,11 @@ TEST(wgmma_attention, limits_of_queries_select_warpgroups) {
   EXPECT_THAT(with_limits, HasSubstr(warpgroups));
   EXPECT_THAT(with_limits, Not(HasSubstr(".local")));
   for (const char* call : instructions_that_call) EXPECT_THAT(with_limits, Not(HasSubstr(call)));
+  // They lie in shared memory, so that three consumers have registers enough.
+  const attention_case many{.query = {1, 16, 4096, 64}, .key = {1, 4, 4096, 64}, .limits = true};
+  const native_kernel kernel = finalize_for(many).kernel;
+  EXPECT_EQ(kernel.launches[0].block, 512);
+  EXPECT_LE(kernel.launches[0].lds_bytes, find_target("sm_90").gpu.lds_bytes);
   c.limits = false, c.mask = true;
   EXPECT_THAT(finalize_for(c).ptx, Not(HasSubstr(warpgroups)));
 }

@@ -31,8 +31,7 @@ std::int64_t choose_key_parts(const kernel_emitter& e, const attention_problem& 
 // Three consumers take 1.28 times as long as two for 1.5 times the rows (heads of 64, H100). If rows see a prefix of
 // the keys, workgroups are of all lengths, and their number only has to fill the device.
 std::int64_t choose_consumers(const kernel_emitter& e, const attention_problem& p) {
-  // Limits of rows take registers that three consumers do not have where a driver links.
-  if (p.n.depth != 64 || p.limit) return 2;
+  if (p.n.depth != 64) return 2;
   const std::int64_t units = e.target.gpu.compute_units;
   const auto workgroups = [&](std::int64_t consumers) {
     return ceil_div(p.n.queries, consumers * wgmma_attention_tile::group_rows) * p.n.heads * p.n.batch;
@@ -49,7 +48,7 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   // compile PTX to be linked do not move registers from the producer warpgroup to the consumers, and if registers
   // spill, ptxas inserts a wait after every warpgroup instruction. If registers can be moved, 128 keys are 3 % faster
   // at depth 128. Depth 256 needs more registers than 168.
-  wgmma_attention_tile tile{.depth = p.n.depth};
+  wgmma_attention_tile tile{.depth = p.n.depth, .limited = p.limit.has_value()};
   tile.consumers = choose(configuration, "consumers", choose_consumers(e, p));
   tile.keys = p.n.depth == 64 ? (tile.consumers == 3 ? 80 : 128) : p.n.depth == 128 ? 96 : 80;
   tile.keys = choose(configuration, "keys", tile.keys);

@@ -22,6 +22,7 @@ struct wgmma_attention_tile {
   bool producer = true;
   std::int64_t key_parts = 1;  // workgroups that share the keys of some rows (split_keys.hpp); without a producer
   bool bounded = false;        // waits end with an error (for trying a kernel)
+  bool limited = false;        // shared memory holds the number of keys that each row sees
 
   static constexpr std::int64_t group_rows = 64, group_threads = 128,
                                 column_bytes = 128;  // of a warpgroup; of a row in shared memory: 64 elements
@@ -30,8 +31,10 @@ struct wgmma_attention_tile {
   std::int64_t columns() const { return depth / 64; }
   std::int64_t query_bytes() const { return group_rows * depth * 2; }  // of a consumer
   std::int64_t block_bytes() const { return keys * depth * 2; }
+  std::int64_t limit_bytes() const { return limited ? rows() * 4 : 0; }
   std::int64_t shared_bytes() const {
-    return consumers * query_bytes() + 2 * stages * block_bytes() + 8 * (1 + 4 * stages) + (key_parts > 1 ? 16 : 0);
+    return consumers * query_bytes() + 2 * stages * block_bytes() + 8 * (1 + 4 * stages) + (key_parts > 1 ? 16 : 0) +
+           limit_bytes();
   }
   // 65536 registers for all; a multiple of 8 each.
   std::int64_t producer_registers() const { return consumers == 2 ? 24 : 32; }

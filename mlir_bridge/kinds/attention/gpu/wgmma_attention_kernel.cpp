@@ -64,9 +64,13 @@ class attention_writer {
     tile_ = p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number;
     first_row_ = code_.mul(tile_, t_.rows());
     Value joined = split_ ? group_.lds(16, 16) : Value();
-    count_blocks();
-    first_block_ = hopper_.number(0);
-    if (split_) take_part();
+    if (p_.limit) {
+      limits_ = group_.lds(t_.limit_bytes(), 16);
+      code_.when(code_.less(thread_, hopper_.number(t_.rows())), [&] {
+        code_.make<mlir::LLVM::StoreOp>(limit_of(code_.add(first_row_, thread_)),
+                                        byte_address(code_, limits_, code_.mul(thread_, 4)), 4u);
+      });
+    }
 
     code_.when(code_.equal(thread_, hopper_.number(0)), [&] {
       hopper_.initialize_barrier(barriers_, 1);
@@ -79,6 +83,9 @@ class attention_writer {
       hopper_.publish_barriers();
     });
     group_.barrier();
+    count_blocks();
+    first_block_ = hopper_.number(0);
+    if (split_) take_part();
     Value warpgroup = hopper_.uniform(code_.div(thread_, wgmma_attention_tile::group_threads));
     if (t_.producer) {
       code_.branch(
@@ -119,12 +126,18 @@ class attention_writer {
   Value stage_of(Value i) { return code_.rem(i, t_.stages); }
   Value parity_of(Value i) { return code_.rem(code_.div(i, t_.stages), 2); }
 
-  // Returns the number of keys up to the last one that a row sees, at least 0.
+  // The same as end_of(), from the tensor of limits.
+  Value limit_of(Value row) {
+    const Value query = code_.to_index(code_.min(row, p_.n.queries - 1)), head = code_.to_index(head_);
+    return hopper_.narrow(code_.max(p_.end_of_query(code_, place(), head, query), 0));
+  }
+  // Returns the number of keys up to the last one that a row sees, at least 0. Limits lie in shared memory and are read
+  // each time they are needed (volatile), because kept ones would take registers in blocks without a mask.
   Value end_of(Value row) {
-    if (p_.limit) {
-      const Value query = code_.to_index(code_.min(row, p_.n.queries - 1)), head = code_.to_index(head_);
-      return hopper_.narrow(code_.max(p_.end_of_query(code_, place(), head, query), 0));
-    }
+    if (p_.limit)
+      return code_.make<mlir::LLVM::LoadOp>(code_.builder.getI32Type(),
+                                            byte_address(code_, limits_, code_.mul(code_.sub(row, first_row_), 4)), 4u,
+                                            /*isVolatile=*/true);
     if (!p_.op.causal) return hopper_.number(p_.n.keys);
     return code_.max(code_.min(code_.add(row, p_.n.keys - p_.n.queries + 1), p_.n.keys), 0);
   }
@@ -244,8 +257,12 @@ class attention_writer {
   // Returns how many columns of block i, counted from this thread's first one, each of its rows sees.
   std::array<Value, 2> limits(Value i) {
     Value first = code_.add(first_key_of(i), code_.mul(code_.rem(in_group_, 4), 2));
-    return {code_.sub(ends_[0], first), code_.sub(ends_[1], first)};
+    const auto ends = p_.limit ? ends_of_rows() : ends_;
+    return {code_.sub(ends[0], first), code_.sub(ends[1], first)};
   }
+
+  // How many keys the two rows of this thread see.
+  std::array<Value, 2> ends_of_rows() { return {end_of(row_), end_of(code_.add(row_, 8))}; }
 
   // Consumers take turns with barriers 1, 2, ...: a consumer proceeds when all threads of the one before it have
   // arrived.
@@ -307,7 +324,7 @@ class attention_writer {
     row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows),
                                            code_.add(code_.mul(warp, 16), in_warp)));
 
-    ends_ = {end_of(row_), end_of(code_.add(row_, 8))};
+    if (!p_.limit) ends_ = ends_of_rows();
 
     progress now{rows_.initial_state(), {}, rows_.zeros()};
     Value zero = hopper_.number(0);
@@ -363,7 +380,8 @@ class attention_writer {
   Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
   Value thread_, head_, batch_, part_, tile_, first_row_, first_block_, blocks_, whole_;
   Value warpgroup_, next_group_, in_group_, own_queries_, row_;
-  std::array<Value, 2> ends_;  // how many keys the two rows of this thread see
+  Value limits_;               // end_of() of the tile's rows in shared memory, if they are limited
+  std::array<Value, 2> ends_;  // ends_of_rows(), if they are not
 };
 
 }  // namespace
