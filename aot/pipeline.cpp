@@ -24,6 +24,7 @@
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
 #include "aot/passes/recognize_normalization.hpp"
+#include "aot/passes/restore_row_order.hpp"
 #include "aot/passes/row_factors.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
 #include "aot/passes/simplify_attention.hpp"
@@ -82,6 +83,8 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       sink_reshapes{log},
       sink_transposes{.ties = false},
       simplify("simplify_again"),
+      with_cleanup{restore_row_order{},
+                   enabled({simplify("simplify_rows"), sink_transposes{.ties = false}, simplify("simplify_rows")})},
   };
   if (options.precision) {
     passes.push_back(convert_precision{*options.precision});

@@ -2,6 +2,7 @@
 // can compute all channels of a pixel and normalize them before it stores them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,17 +28,24 @@ inline bool is_given(value v) {
   return v.producer->op().is<constant>() || v.producer->op().is<parameter>();
 }
 
+// Returns true if all dims but the first, the number of images, are known and not 0.
+inline bool has_known_images(const shape& s) {
+  return s.rank() > 1 &&
+         std::all_of(s.dims.begin() + 1, s.dims.end(), [](const dim& d) { return d.is_static() && d.value() > 0; }) &&
+         !(s.dims[0] == dim(0));
+}
+
 inline bool is_normalizable_window(const instruction& at) {
   const auto* c = at.op().get_if<convolution>();
-  if (!c || c->layout != tensor_layout::channels_last || c->groups == 1 || !at.outputs()[0].is_static() ||
-      !at.inputs()[0].type().is_static())
+  if (!c || c->layout != tensor_layout::channels_last || c->groups == 1 || !has_known_images(at.outputs()[0]) ||
+      !has_known_images(at.inputs()[0].type()) || !at.inputs()[1].type().is_static())
     return false;
   const element_type type = at.outputs()[0].type;
   const std::int64_t in = at.inputs()[0].type().dims.back().value(), out = at.outputs()[0].dims.back().value();
   // Generators compute 8 channels or fewer at a time, so a multiple of 8 leaves no rest.
   constexpr std::int64_t vector = 8;
   return (type == element_type::f32 || type == element_type::f16 || type == element_type::bf16) && in == c->groups &&
-         out == in && out % vector == 0 && out <= most_normalized_channels && at.outputs()[0].element_count() > 0;
+         out == in && out % vector == 0 && out <= most_normalized_channels;
 }
 
 }  // namespace detail

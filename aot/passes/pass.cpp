@@ -21,12 +21,25 @@ void dump(const program& p, const std::filesystem::path& dump_dir, std::size_t n
   if (!file.flush()) throw error(error_kind::io, "cannot write " + path.string());
 }
 
-}  // namespace
-
-std::vector<std::string> until_stable::inner_names() const {
+std::vector<std::string> names_of(const std::vector<pass>& passes) {
   std::vector<std::string> names;
   for (const pass& each : passes) names.push_back(each.name());
   return names;
+}
+
+}  // namespace
+
+std::vector<std::string> until_stable::inner_names() const { return names_of(passes); }
+
+std::vector<std::string> with_cleanup::inner_names() const { return names_of(others); }
+
+bool with_cleanup::apply(program& p) const {
+  if (!first.apply(p)) return false;
+  for (const pass& each : others) {
+    check_stop();
+    each.apply(p);
+  }
+  return true;
 }
 
 bool until_stable::apply(program& p) const {

@@ -65,6 +65,16 @@ struct until_stable {
   bool apply(program& p) const;
 };
 
+// Applies a pass and, if it changed anything, others in order. Has the name of the former.
+struct with_cleanup {
+  pass first;
+  std::vector<pass> others;
+
+  std::string_view name() const { return first.name(); }
+  std::vector<std::string> inner_names() const;
+  bool apply(program& p) const;
+};
+
 // Applies the passes in order. If `dump_dir` is not empty, writes the program's text before the first pass and after
 // each pass to NN_name.txt in it; throws error{io} if that fails.
 void run_passes(program& p, const std::vector<pass>& passes, const std::filesystem::path& dump_dir = {});

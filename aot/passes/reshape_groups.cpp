@@ -12,6 +12,17 @@ std::vector<std::size_t> other_than_one(const std::vector<dim>& dims) {
   return axes;
 }
 
+// Returns true if a < b for all sizes, false if a > b, and none if that is not known. `a` and `b` are not equal.
+std::optional<bool> is_less(const dim& a, const dim& b) {
+  if (a.is_static() && b.is_static()) return a.value() < b.value();
+  if (dim quotient; divides_exactly(b, a, quotient)) return true;
+  if (dim quotient; divides_exactly(a, b, quotient)) return false;
+  const dim_terms difference = (b - a).terms();
+  auto is_positive = [](const auto& term) { return term.second > 0; };
+  if (std::ranges::all_of(difference, is_positive)) return true;
+  return std::ranges::none_of(difference, is_positive) ? std::optional(false) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::vector<reshape_group>> reshape_groups(const std::vector<dim>& from, const std::vector<dim>& to) {
@@ -26,11 +37,11 @@ std::optional<std::vector<reshape_group>> reshape_groups(const std::vector<dim>&
     reshape_group group{{in[i]}, {out[o]}};
     dim have = from[in[i++]], want = to[out[o++]];
     while (!(have == want)) {
-      bool comparable = have.is_static() && want.is_static();
-      if (comparable && have.value() < want.value() && i < in.size()) {
+      const std::optional<bool> less = is_less(have, want);
+      if (less && *less && i < in.size()) {
         group.from.push_back(in[i]);
         have = have * from[in[i++]];
-      } else if (comparable && o < out.size()) {
+      } else if (less && o < out.size()) {
         group.to.push_back(out[o]);
         want = want * to[out[o++]];
       } else {

@@ -239,6 +239,14 @@ def convolutions(m):
     m.output(m.op("Conv", z, m.weight([24, 1, 3, 3]), group=24, pads=[1, 1, 1, 1]))
 
 
+@case("f32 f16", {"n": 1}, {"n": 3})
+def depthwise_layer_norm_of_an_open_batch(m):
+    """A ConvNeXt block's beginning: one kernel normalizes the channels of a pixel, which several threads compute."""
+    y = m.op("Conv", m.input("x", ["n", 24, 5, 6]), m.weight([24, 1, 5, 5], 0.2), m.weight([24]), pads=[2] * 4, group=24)
+    y = m.op("LayerNormalization", m.op("Transpose", y, perm=[0, 2, 3, 1]), m.weight([24]), m.weight([24]), axis=-1)
+    m.output(m.op("Add", y, m.input("r", ["n", 5, 6, 24])))
+
+
 @case("f32", {"n": 2, "h": 7, "w": 5}, {"n": 1, "h": 12, "w": 13})
 def transposed_convolution(m):
     m.output(m.op("ConvTranspose", m.input("x", ["n", 4, "h", "w"]), m.weight([4, 6, 3, 3]), strides=[2, 2], pads=[1, 1, 1, 1]))

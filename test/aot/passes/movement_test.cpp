@@ -119,8 +119,16 @@ TEST(reshape_groups, are_the_finest) {
   EXPECT_EQ(symbolic->size(), 2u);
   auto merged = reshape_groups({n, 6, 5}, {n * dim(6), 5});
   ASSERT_TRUE(merged);
-  // Equivalent operations are not recognized here, but the result is correct.
-  EXPECT_EQ(merged->size(), 1u);
+  ASSERT_EQ(merged->size(), 2u);
+  EXPECT_EQ((*merged)[0].from, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ((*merged)[1].to, (std::vector<std::size_t>{1}));
+  auto split = reshape_groups({n * dim(12), 5}, {n, 12, 5});
+  ASSERT_TRUE(split);
+  EXPECT_EQ(split->size(), 2u);
+  // Neither of n and 6 is smaller for all n, so that all axes are one group.
+  auto unknown = reshape_groups({n, 6, 5}, {6, n, 5});
+  ASSERT_TRUE(unknown);
+  EXPECT_EQ(unknown->size(), 1u);
 }
 
 TEST(sink_reshapes, keep_epilogues_at_products) {

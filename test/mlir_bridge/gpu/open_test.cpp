@@ -271,6 +271,34 @@ TEST(gpu_open, windows_over_images) {
                               .layout = tensor_layout::channels_last}));
 }
 
+// A ConvNeXt block's beginning. One stage computes the window and normalizes the channels of its pixels.
+TEST(gpu_open, windows_whose_channels_are_normalized) {
+  for (const std::int64_t channels : {24, 96}) {
+    const auto fusion = gpu_fusion({of(f16, {batch, 14, 12, channels}), of(f16, {7, 7, 1, channels})},
+                                   [&](module& m, const std::vector<value>& p) {
+                                     const value sums = m.add(convolution{.strides = {1, 1},
+                                                                          .dilations = {1, 1},
+                                                                          .pads_begin = {3, 3},
+                                                                          .pads_end = {3, 3},
+                                                                          .groups = channels,
+                                                                          .layout = tensor_layout::channels_last},
+                                                              {p[0], p[1]});
+                                     return std::vector<value>{m.add(normalize{{3}, 1e-6}, {sums})};
+                                   });
+    for (const target_row& target : some_targets()) {
+      SCOPED_TRACE(target.name);
+      native_kernel kernel = finalize_for(*fusion, target);
+      ASSERT_EQ(kernel.launches.size(), 1u);
+      EXPECT_TRUE(kernel.launches[0].open_grid);
+      EXPECT_EQ(kernel.launches[0].statistics.spills, 0);
+      at_sizes(kernel, {{"batch", 3}});
+      const std::int64_t of_three = kernel.launches[0].grid;
+      at_sizes(kernel, {{"batch", 300}});
+      EXPECT_GT(kernel.launches[0].grid, 50 * of_three);
+    }
+  }
+}
+
 TEST(gpu_open, orders_and_running_sums) {
   check_open(*one({of(f32, {batch, 3, seq})}, cumulative_sum{.axis = 2}));
   check_open(*one({of(f32, {batch, seq, 5})}, cumulative_sum{1, true, true}));

@@ -110,7 +110,7 @@ bool emit_normalized_depthwise(kernel_emitter& e) {
     pixels[i] = ev.at(normal, stage.place(i), stage.lanes());
   }
   // The mean, the variance of the differences to it, and the scaled differences.
-  const double share = 1.0 / static_cast<double>(kernel_emitter::dims(normal).back());
+  const double share = 1.0 / static_cast<double>(kernel_emitter::sizes(normal).back().value());
   auto times = [&](Value a, Value b) { return code.make<mlir::arith::MulFOp>(a, b).getResult(); };
   if (op.centered) {
     const values totals = stage.total(pixels);
