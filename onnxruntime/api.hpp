@@ -71,9 +71,6 @@ std::string text(const Of* of, Get get) {
   return found ? found : "";
 }
 
-inline std::vector<const OrtNode*> nodes_of(const OrtGraph* g) {
-  return list<const OrtNode*>(g, &OrtApi::Graph_GetNumNodes, &OrtApi::Graph_GetNodes);
-}
 // A missing optional input or output is null.
 inline std::vector<const OrtValueInfo*> inputs_of(const OrtNode* n) {
   return list<const OrtValueInfo*>(n, &OrtApi::Node_GetNumInputs, &OrtApi::Node_GetInputs);

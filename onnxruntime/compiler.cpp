@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "ir/trust/safe_path.hpp"
+#include "onnxruntime/kept_files.hpp"
 #include "onnxruntime/kiln_library.hpp"
 #include "onnxruntime/own_folder.hpp"
 
@@ -28,6 +29,8 @@ namespace kiln::ort {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uintmax_t most_kept_bytes = std::uintmax_t{8} << 30;  // of all files in the folder
 
 struct finished {
   int status = 0;
@@ -138,8 +141,18 @@ void prepare(const fs::path& folder) {
                              "; choose one of your own with the option 'cache'");
 }
 
-// A file of the cache that may be used as it is.
-bool is_kept(const fs::path& file) { return refuse_path(file).empty() && is_sound(file); }
+// A file of the cache that may be used as it is, and is from now on.
+bool is_kept(const fs::path& file) {
+  if (!refuse_path(file).empty() || !is_sound(file)) return false;
+  mark_used(file);
+  return true;
+}
+
+void keep_file(const fs::path& made, const fs::path& as) {
+  fs::rename(made, as);
+  mark_used(as);
+  make_room(as.parent_path(), most_kept_bytes);
+}
 
 // A folder of its own for a file that is being made.
 std::string make_work_folder(const fs::path& in) {
@@ -211,7 +224,7 @@ std::string compiler::compile(const graph_model& model) const {
     if (words.empty()) words = "the compiler ended without a word";
     throw std::runtime_error(words);
   }
-  fs::rename(made, result);
+  keep_file(made, result);
   return result.string();
 }
 
@@ -223,7 +236,7 @@ std::string compiler::keep(const std::string& contents) const {
   const std::string work = make_work_folder(folder);
   const removed_at_end cleaned{work};
   write(fs::path(work) / "model.kiln", std::array{std::string_view(contents)});
-  fs::rename(fs::path(work) / "model.kiln", result);
+  keep_file(fs::path(work) / "model.kiln", result);
   return result.string();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "onnxruntime/node_order.hpp"
 #include "onnxruntime/wire_writer.hpp"
 
 namespace kiln::ort {

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "onnxruntime/node_order.hpp"
+
 namespace kiln::ort {
 namespace {
 

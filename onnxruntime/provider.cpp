@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "onnxruntime/node_order.hpp"
 #include "onnxruntime/partition.hpp"
 
 namespace kiln::ort {

@@ -26,7 +26,7 @@ lazy_runner::lazy_runner(lazy_state& state, executable first, graph_options grap
       at_end_(std::move(at_end)),
       current_(new version{first, first.make_context(graphs_)}),
       decided_(!state.serves_many()) {
-  graphs_.decision.reset();  // it is about these kernels
+  if (!decided_) graphs_.decision.reset();  // it is about these kernels, and others may come
 }
 
 lazy_runner::~lazy_runner() {

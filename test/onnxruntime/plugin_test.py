@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -83,6 +84,30 @@ class Plugin(unittest.TestCase):
         session = self.check(perceptron(), *({"x": r.standard_normal((n, 16), np.float32)} for n in (1, 3, 64, 1, 7)))
         self.assertEqual(session.get_providers()[0], NAME)
         self.assertRegex(taken(perceptron()), r"Kiln runs 3 of 3 nodes in 1 parts")
+
+    def test_kernels_are_in_the_order_of_the_model(self):
+        r = np.random.default_rng(5)
+        nodes, last = [], "x"
+        for i in range(4):  # squeeze and expand, as in squeezenet
+            nodes += [h.make_node("MatMul", [last, "w"], [f"s{i}"], name=f"squeeze{i}")]
+            nodes += [h.make_node("MatMul", [f"s{i}", f"v{e}"], [f"{e}{i}"], name=f"expand_{e}{i}") for e in "ab"]
+            nodes += [h.make_node("Concat", [f"a{i}", f"b{i}"], [f"c{i}"], name=f"concat{i}", axis=1)]
+            last = f"c{i}"
+        constants = [(name, r.standard_normal(shape, np.float32) / 4) for name, shape in (("w", (32, 8)), ("va", (8, 16)), ("vb", (8, 16)))]
+        data = model(nodes, [("x", T.FLOAT, [4, 32])], [(last, T.FLOAT, [4, 32])], constants)
+        with tempfile.TemporaryDirectory() as folder:
+            self.check(data, {"x": r.standard_normal((4, 32), np.float32)}, cache=folder)
+            with open(f"{folder}/model.onnx", "wb") as f:
+                f.write(data)
+            subprocess.run([KILN, "compile", f"{folder}/model.onnx", "-o", f"{folder}/model.kiln", "--quiet"], check=True)
+            orders = []
+            for file in [f"{folder}/model.kiln", *glob.glob(f"{folder}/onnxruntime/*.kiln")]:
+                subprocess.run([KILN, "inspect", file, "--dot", f"{folder}/graph.dot", "--quiet"], check=True)
+                with open(f"{folder}/graph.dot") as f:
+                    orders.append(re.findall(r"(?:squeeze|expand_.|concat)\d", f.read()))
+        self.assertEqual(len(orders), 2)
+        self.assertGreaterEqual(len(orders[0]), 12)
+        self.assertEqual(*orders)
 
     def test_tensors_that_kernels_cannot_use_where_they_are(self):
         data = model([h.make_node("Softmax", ["x"], ["s"]), h.make_node("Mul", ["s", "x"], ["y"])], [("x", T.FLOAT, ["n", 16])], [("y", T.FLOAT, ["n", 16])])
@@ -330,6 +355,28 @@ class Plugin(unittest.TestCase):
             os.truncate(file, 1000)
             self.check(perceptron(), feed, cache=cache)
             self.assertEqual(os.path.getsize(file), size)
+
+    def test_the_folder_of_parts_is_bounded(self):
+        with tempfile.TemporaryDirectory() as cache:
+            folder = os.path.join(cache, "onnxruntime")
+            os.mkdir(folder, 0o700)
+            now, day, gib = time.time(), 86400, 1 << 30
+            ages = {"older.kiln": 3 * day, "old.kiln": 2 * day, "opened.kiln": 60, "note.txt": 3 * day}
+            for name, age in ages.items():
+                path = os.path.join(folder, name)
+                with open(path, "wb") as f:
+                    f.truncate(3 * gib)  # takes no room on the disk
+                os.utime(path, (now - age, now - age))
+            for name, age in {"work.abc123": 2 * day, "work.def456": 60}.items():
+                os.mkdir(os.path.join(folder, name))
+                os.utime(os.path.join(folder, name), (now - age, now - age))
+            ort.InferenceSession(perceptron(), options(cache=cache))
+            left = set(os.listdir(folder))
+            self.assertEqual(left & (set(ages) | {"work.abc123", "work.def456"}), {"old.kiln", "opened.kiln", "note.txt", "work.def456"})
+            (made,) = left - set(ages) - {"work.def456"}
+            os.utime(os.path.join(folder, made), (now - day, now - day))
+            ort.InferenceSession(perceptron(), options(cache=cache))  # finds it
+            self.assertGreater(os.stat(os.path.join(folder, made)).st_mtime, now - 60)
 
     def test_sessions_and_threads(self):
         data, wrong = perceptron(), []
