@@ -2,14 +2,17 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/extension/bound_program.hpp"
 #include "python/extension/decoder.hpp"
 #include "python/extension/session.hpp"
 #include "python/extension/status.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using kiln::python::bound_program;
 using kiln::python::session;
 using kiln::python::session_choice;
 
@@ -43,6 +46,9 @@ NB_MODULE(_core, m) {
         kiln::python::check(kiln_load_compiler(library.empty() ? nullptr : library.c_str()));
       },
       "library"_a = "");
+  nb::class_<bound_program>(m, "BoundProgram")
+      .def("outputs", &bound_program::outputs)
+      .def("run", &bound_program::run, "inputs"_a, "outputs"_a, "stream"_a.none());
   nb::class_<session>(m, "Session", nb::is_weak_referenceable(), nb::type_slots(slots))
       .def(
           "__init__",
@@ -69,6 +75,7 @@ NB_MODULE(_core, m) {
           "specialization"_a, "cache"_a, "trusted_keys"_a, "no_cache"_a, "only_cached"_a, "allow_unsigned"_a,
           "most_programs"_a, "progress"_a.none(), "warn"_a.none())
       .def("run", &session::run, "inputs"_a, "outputs"_a.none(), "stream"_a.none())
+      .def("bind", &session::bind, "sizes"_a, "on_device"_a, nb::keep_alive<0, 1>())
       .def("last_program", &session::last_program)
       .def("close", &session::close)
       .def_prop_ro("closed", &session::closed)

@@ -182,6 +182,22 @@ nb::list session::run(nb::sequence inputs, nb::object outputs, nb::object stream
   return results.finish();
 }
 
+std::unique_ptr<bound_program> session::bind(nb::sequence sizes, bool on_device) {
+  if (!on_device && choice_.device != "host") return nullptr;
+  const auto is_packed = [](kiln_type type) { return row_of(type).dlpack.bits < 8; };
+  std::vector<tensor_view> views;
+  for (std::size_t i = 0; i < described_.inputs.size(); ++i) {
+    const described_tensor& input = described_.inputs[i];
+    if (input.decides_sizes || is_packed(input.type)) return nullptr;
+    views.push_back(
+        {.dims = nb::cast<std::vector<std::int64_t>>(sizes[i]), .dtype = {}, .on_device = on_device, .owner = {}});
+  }
+  auto program = program_for(views);
+  for (const program_output& o : program->outputs)
+    if (o.is_count || !o.counted.empty() || is_packed(o.type)) return nullptr;
+  return std::make_unique<bound_program>(handle_, callbacks_, std::move(program));
+}
+
 nb::object session::last_program() const {
   if (!last_) return nb::none();
   kiln_program_info info;

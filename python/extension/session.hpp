@@ -4,9 +4,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "python/extension/bound_program.hpp"
 #include "python/extension/callbacks.hpp"
 #include "python/extension/description.hpp"
 #include "python/extension/program_pool.hpp"
@@ -45,6 +47,9 @@ class session {
   // means a new array. `stream` is None or the address of a stream of the GPU. Returns a list; the entry of an output
   // that only counts elements of another one is None.
   nanobind::list run(nanobind::sequence inputs, nanobind::object outputs, nanobind::object stream);
+  // The program for inputs of these sizes, a sequence for each. Null if its tensors are not used where they are: a type
+  // is packed, sizes depend on data or are elements of an input, or the host's tensors would go to a GPU.
+  std::unique_ptr<bound_program> bind(nanobind::sequence sizes, bool on_device);
   // Numbers about the program of the last run, as a dict; None before the first.
   nanobind::object last_program() const;
 

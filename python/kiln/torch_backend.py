@@ -26,6 +26,7 @@ from .session import Session
 from .torch_export import export
 from .torch_graph import CapturedGraph, capture
 from .torch_key import NoName, name_of
+from .torch_run import TensorRuns
 
 log = logging.getLogger("kiln")
 
@@ -52,15 +53,19 @@ def graphs() -> list[GraphReport]:
     return [report for report in _graphs.values() if report.compiles or report.refused]
 
 
-def _device_of(tensors: Sequence[torch.Tensor]) -> str:
+def _device_of(tensors: Sequence[torch.Tensor]) -> torch.device:
     devices = {t.device for t in tensors}
     if len(devices) > 1:
         raise UnsupportedError(f"devices: the tensors are on {', '.join(sorted(map(str, devices)))}; move them to one")
     device = devices.pop() if devices else torch.device("cpu")
+    if device.type not in ("cpu", "cuda"):
+        raise UnsupportedError(f"device {device}: torch.compile with Kiln runs on CPUs and GPUs")
+    return device
+
+
+def _name_of(device: torch.device) -> str:
     if device.type == "cpu":
         return "host"
-    if device.type != "cuda":
-        raise UnsupportedError(f"device {device}: torch.compile with Kiln runs on CPUs and GPUs")
     return f"{'hip' if torch.version.hip else 'cuda'}:{device.index or 0}"
 
 
@@ -128,9 +133,9 @@ def _program_of(captured: CapturedGraph, arguments: Sequence[Any]) -> torch.expo
 
 @dataclasses.dataclass
 class _Built:
-    session: Session
+    run: TensorRuns
     captured: CapturedGraph
-    order: list[int]  # of the session's inputs: the graph's arguments
+    pick_inputs: Callable[[Sequence[Any]], Sequence[torch.Tensor]]  # of the graph's arguments, in the session's order
     pick_weights: Callable[[Sequence[Any]], Sequence[torch.Tensor]]  # of the graph's arguments
     weights: tuple[list[int], list[int]]  # state of the weights that are in the session's model
 
@@ -169,12 +174,12 @@ class _CompiledGraph:
         weights = self.state_of_weights(pick_weights(arguments))
         if weights is None:
             raise UnsupportedError("weights made under torch.inference_mode() tell nobody when they change")
-        device = _device_of([a for a in arguments if isinstance(a, torch.Tensor)])
+        device = _device_of([a for i, a in enumerate(arguments) if isinstance(a, torch.Tensor) and i not in captured.numbers])
         model, self.report.found = self.model_of(captured, arguments)
-        session = Session(model, device, **{k: v for k, v in self.options.items() if k not in _COMPILE_OPTIONS})
-        order = [captured.inputs[_input_names(captured).index(i.name)] for i in model.inputs]
+        session = Session(model, _name_of(device), **{k: v for k, v in self.options.items() if k not in _COMPILE_OPTIONS})
+        pick_inputs = _picker([captured.inputs[_input_names(captured).index(i.name)] for i in model.inputs])
         self.report.compiles += 1
-        return _Built(session, captured, order, pick_weights, weights)
+        return _Built(TensorRuns(session, device, any(captured.open_axes())), captured, pick_inputs, pick_weights, weights)
 
     def model_of(self, captured: CapturedGraph, arguments: Sequence[Any]) -> tuple[Model, bool]:
         """The compiled model, and whether the cache had it."""
@@ -216,11 +221,18 @@ class _CompiledGraph:
     def __call__(self, *arguments: Any) -> Sequence[Any]:
         if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in arguments):
             raise UnsupportedError("training: Kiln computes no gradients; call the model under torch.no_grad()")
-        built = self.ready(arguments)
-        if built is None:
-            return self.graph(*arguments)
+        built, results = self.built, None
         try:
-            results = built.session._core.run([arguments[i].detach().contiguous() for i in built.order], None, None)
+            if built and not built.run.waits and not built.captured.numbers:
+                # The GPU works while the weights are looked at. If they have changed, its results are dropped.
+                results = built.run(built.pick_inputs(arguments))
+                if not self.is_current(built, arguments):
+                    results = None
+            if results is None:
+                built = self.ready(arguments)
+                if built is None:
+                    return self.graph(*arguments)
+                results = built.run(built.pick_inputs(arguments))
         except (CompileError, InvalidShapeError, UnsupportedError) as e:  # of these sizes; others may run
             self.report.refused_calls += 1
             log.warning("a call of a graph of %d nodes runs eagerly: %s", self.report.nodes, e)

@@ -29,8 +29,10 @@ class CapturedGraph:
     def outputs(self) -> int:
         return sum(kind == "tensor" for kind, _ in self.results)
 
-    def merge(self, tensors: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    def merge(self, tensors: Sequence[Any], arguments: Sequence[Any]) -> Sequence[Any]:
         """The graph's results from the module's."""
+        if len(tensors) == len(self.results):
+            return tensors
         computed = iter(tensors)
         values = {"tensor": lambda _: next(computed), "argument": arguments.__getitem__, "constant": lambda value: value}
         return [values[kind](what) for kind, what in self.results]

@@ -40,6 +40,24 @@ class Calls(PythonCase):
             gc.collect()
             self.assertEqual(sys.getrefcount(a), references)
 
+    def test_a_bound_program_runs_on_addresses(self):
+        """What torch.compile's backend uses."""
+        with kiln.compile(add_model((4, 16))).session(threads=1) as session:
+            program = session._core.bind([(4, 16), (4, 16)], False)
+            self.assertEqual(program.outputs(), [((4, 16), "float32")] * 2)
+            a, b, y, z = (np.full((4, 16), value, np.float32) for value in (2, 3, 0, 0))
+            program.run([a.ctypes.data, b.ctypes.data], [y.ctypes.data, z.ctypes.data], None)
+            for got, expected in zip((y, z), session(a, b)):
+                np.testing.assert_array_equal(got, expected)
+            with self.assertRaisesRegex(kiln.errors.UsageError, "inputs: the model has 2, and 1 are given"):
+                program.run([a.ctypes.data], [y.ctypes.data, z.ctypes.data], None)
+            with self.assertRaisesRegex(kiln.errors.UsageError, "null"):
+                program.run([0, b.ctypes.data], [y.ctypes.data, z.ctypes.data], None)
+            with self.assertRaises(kiln.errors.InvalidShapeError):
+                session._core.bind([(4, 15), (4, 16)], False)
+        with self.assertRaisesRegex(kiln.errors.UsageError, "closed"):
+            program.run([a.ctypes.data, b.ctypes.data], [y.ctypes.data, z.ctypes.data], None)
+
     def test_progress_is_reported(self):
         steps = []
         with kiln.compile(conv_model(2)).session(threads=1, progress=lambda done, total: steps.append((done, total))) as session:

@@ -47,6 +47,15 @@ for stream in [None, 0]:
         assert got[name] is r
         assert np.array_equal(r.read(), expected[name]), (name, stream)
 
+bound = session._core.bind([i.shape for i in session.inputs], True)
+for stream in [None, 0]:
+    for r in results.values():
+        r.write(np.zeros_like(r.host))
+    bound.run([on_device[i.name].pointer.value for i in session.inputs], [results[o.name].pointer.value for o in session.outputs], stream)
+    for name, r in results.items():
+        assert np.array_equal(r.read(), expected[name]), (name, stream)
+assert session._core.bind([i.shape for i in session.inputs], False) is None  # they would be copied
+
 def refused(kind, text, *arguments):
     try:
         session.run(*arguments)

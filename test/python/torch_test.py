@@ -105,6 +105,30 @@ class Torch(PythonCase):
             self.close(compiled(x), module(x))
             self.assertEqual([r.compiles for r in self.reports()], [4])
 
+    def test_weights_are_looked_at_while_a_gpu_works(self):
+        module, x = small().eval(), torch.randn(3, 16)
+        compiled = self.compiled(module)
+
+        class OnGpu:  # enqueues, as far as the backend sees
+            waits = False
+
+            def __init__(self, run):
+                self.run, self.calls = run, 0
+
+            def __call__(self, tensors):
+                self.calls += 1
+                return self.run(tensors)
+
+        with torch.no_grad():
+            compiled(x)
+            (graph,) = [g for g, report in torch_backend._graphs.items() if report in self.reports()]
+            on_gpu = graph.built.run = OnGpu(graph.built.run)
+            self.close(compiled(x), module(x))
+            self.assertEqual((on_gpu.calls, graph.report.compiles), (1, 1))
+            module.first.weight.mul_(2)
+            self.close(compiled(x), module(x))  # what ran with the old weights is dropped
+            self.assertEqual((on_gpu.calls, graph.report.compiles), (2, 2))
+
     def test_what_kiln_refuses_runs_eagerly_and_says_why(self):
         def function(x):
             return torch.special.bessel_j0(x) + 1
