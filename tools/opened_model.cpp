@@ -97,6 +97,12 @@ opened_model::opened_model(program portable, const model_options& options, const
   prepare(options);
 }
 
+void opened_model::move_to(const model_options& options) {
+  prepare(options);
+  first_run_ms_ = -1;
+  graph_ = {};
+}
+
 void opened_model::prepare(const model_options& options) {
   const program& portable = session_.portable();
   auto given = read_inputs(portable, options.inputs);
@@ -122,6 +128,7 @@ void opened_model::prepare(const model_options& options) {
                                              found->second.type().str(), v.type().str()));
   instance_ = session_.at(sizes, std::move(bound));
   // Last, because a damaged file may state inputs of any size, which its kernels do not take.
+  inputs_.clear();
   for (value v : instance_->bound().main().parameters()) {
     const std::string& name = module::parameter_name(v);
     const auto found = given.find(name);

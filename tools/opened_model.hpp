@@ -23,6 +23,9 @@ class opened_model {
   // Takes a program in memory instead (verify), whose payloads this process made: it reads them itself, unless
   // --isolated is given.
   opened_model(program portable, const model_options& options, const output_options& output);
+  // Goes on at the sizes that these options name, with new inputs where they give none. Throws as the constructor does;
+  // the model stays where it was if a size is refused.
+  void move_to(const model_options& options);
 
   const session_resources& resources() const { return session_.resources(); }
   kiln::instance& instance() const { return *instance_; }

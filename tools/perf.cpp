@@ -20,6 +20,7 @@
 #include "tools/launch_trace.hpp"
 #include "tools/launch_work.hpp"
 #include "tools/opened_model.hpp"
+#include "tools/size_sweep.hpp"
 #include "tools/tiered_runs.hpp"
 #include "tools/tuning_report.hpp"
 
@@ -32,7 +33,7 @@ struct options : model_options {
   int runs = 100, warmup = 5, tensor_sets = 1, streams = 1;
   std::string duration;
   bool per_kernel = false;
-  std::string html, trace, times, output_dir;
+  std::string html, trace, times, output_dir, sweep;
   std::vector<std::string> feeds, counters;
 };
 
@@ -154,6 +155,22 @@ void print_measurement(const options& o, const opened_model& model, const nlohma
   print_launches(document["per_kernel"]);
 }
 
+int measure_sweep(const options& o, const output_options& output) {
+  const size_sweep sweep = parse_sweep(o.sweep);
+  opened_model model(at_size(o, sweep, sweep.sizes.front()), output);
+  const auto sizes = measure_sizes(model, o, sweep, o.runs, o.warmup);
+  nlohmann::ordered_json document = model.describe();
+  for (const char* of_one_size : {"load_ms", "finalize_ms", "first_run_ms"}) document.erase(of_one_size);
+  document["runs"] = o.runs;
+  document["sweep"] = sizes;
+  output.print(document, [&] {
+    print("{} on {} ({}{}), {} runs of each size\n", o.file, document["device_description"].get<std::string>(),
+          document["target"].get<std::string>(), threads_text(document), o.runs);
+    print_sizes(sizes);
+  });
+  return 0;
+}
+
 int measure(options o, bool runs_given, const output_options& output) {
   const run_goal goal = goal_of(o, runs_given);
   if (goal.ms > 0 && !(o.feeds.empty() && o.counters.empty()))
@@ -246,7 +263,20 @@ action declare_perf(CLI::App& app) {
   app.add_option("--count-up", o->counters, "NAME of an integer input with one element that is one more on every run");
   app.add_option("--tensor-sets", o->tensor_sets, "Sets of tensors that runs use in turn")->check(CLI::Range(1, 64));
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output of the last measured run");
-  return [o, runs](const output_options& output) { return measure(*o, runs->count() > 0, output); };
+  app.add_option("--sweep", o->sweep,
+                 "NAME=MIN:MAX measures MIN, the powers of two between them, and MAX of an open dimension in one "
+                 "session; or NAME=N,N,...");
+  std::vector<CLI::Option*> of_one_size;
+  for (const char* name : {"--duration", "--concurrency", "--per-kernel", "--html", "--trace", "--times", "--feed",
+                           "--count-up", "--tensor-sets", "--output-dir", "--tune"})
+    of_one_size.push_back(app.get_option(name));
+  return [o, runs, of_one_size](const output_options& output) {
+    if (o->sweep.empty()) return measure(*o, runs->count() > 0, output);
+    for (const CLI::Option* option : of_one_size)
+      if (option->count() > 0)
+        throw error(error_kind::usage, fmt::format("--sweep: {} is for one size", option->get_name()));
+    return measure_sweep(*o, output);
+  };
 }
 
 }  // namespace kiln::tools

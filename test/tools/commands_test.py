@@ -118,6 +118,28 @@ class Commands(KilnCase):
         self.assertLessEqual(document["min_ms"], document["p50_ms"])
         self.assertLessEqual(document["p50_ms"], document["p99_ms"])
 
+    def test_perf_measures_several_sizes_in_one_session(self):
+        file = self.compiled(self.conv_model(batch="N"))
+        few = ["-n", "3", "--warmup", "1", "--threads", "1"]
+        document = self.json("perf", file, "--sweep", "N=1:5", *few, "--no-cache")
+        self.assertEqual((document["runs"], document["sweep"]["dimension"]), (3, "N"))
+        rows = document["sweep"]["sizes"]
+        self.assertEqual([row["size"] for row in rows], [1, 2, 4, 5])
+        for row in rows:
+            self.assertGreater(row["compiled"], 0)
+            self.assertGreater(row["min_ms"], 0)
+            self.assertLessEqual(row["min_ms"], row["p50_ms"])
+            self.assertLessEqual(row["p50_ms"], row["p99_ms"])
+        # Kernels for all sizes are compiled for the first one.
+        rows = self.json("perf", file, "--sweep", "N=4,1,3", *few, "--no-cache", "--specialize", "off")["sweep"]["sizes"]
+        self.assertEqual([row["size"] for row in rows], [4, 1, 3])
+        self.assertGreater(rows[0]["compiled"], 0)
+        self.assertEqual([row["compiled"] for row in rows[1:]], [0, 0])
+        self.assertRegex(self.kiln("perf", file, "--sweep", "N=2,7", *few).stdout, r"3 runs of each size\n +N +finalize ms.*\n +2 .*\n +7 ")
+        for words, wrong in [("dimension 'M'", ["M=1:2"]), ("5 is more than 1", ["N=5:1"]), ("NAME=MIN:MAX", ["N=few"]), ("NAME=MIN:MAX", ["N=1,,2"]),
+                             ("--html is for one size", ["N=1:2", "--html", self.path("x.html")]), ("N", ["N=1:2", "--dim", "N=3"])]:
+            self.assertIn(words, self.error_line(self.kiln("perf", file, *few, "--sweep", *wrong, code=2)))
+
     def test_perf_writes_a_page(self):
         said = self.kiln("perf", self.compiled(), "-n", "3", "--threads", "1", "--html", self.path("report.html")).stdout
         self.assertRegex(said, r", 1 thread\)\n")
