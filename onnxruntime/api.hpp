@@ -103,6 +103,16 @@ inline ONNXType kind_of(const OrtTypeInfo* type) {
   if (type) require(runtime().api->GetOnnxTypeFromTypeInfo(type, &kind));
   return kind;
 }
+// UNDEFINED if it is no tensor, or nobody knows.
+inline ONNXTensorElementDataType element_type_of(const OrtValueInfo* v) {
+  ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  const OrtTypeInfo* type = v ? type_info(v) : nullptr;
+  if (kind_of(type) != ONNX_TYPE_TENSOR) return element;
+  const OrtTensorTypeAndShapeInfo* tensor = nullptr;
+  require(runtime().api->CastTypeInfoToTensorInfo(type, &tensor));
+  require(runtime().api->GetTensorElementType(tensor, &element));
+  return element;
+}
 struct type_info_release {
   void operator()(OrtTypeInfo* type) const { runtime().api->ReleaseTypeInfo(type); }
 };

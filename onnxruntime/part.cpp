@@ -1,6 +1,7 @@
 #include "onnxruntime/part.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace kiln::ort {
@@ -8,9 +9,24 @@ namespace {
 
 constexpr std::size_t most_shapes = 16;
 
-std::size_t place_of(const std::string& name, const std::vector<std::string>& among) {
-  const auto found = std::ranges::find(among, name);
+// ONNX's number for each kiln_type; ONNX Runtime uses the same numbers.
+constexpr std::array<int, KILN_U2 + 1> onnx_types{11, 1, 10, 16, 17, 19, 7,  6,  5,  3,  22, 13,
+                                                  12, 4, 2,  21, 9,  18, 20, 24, 23, 26, 25};
+static_assert(onnx_types[KILN_F64] == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE);
+static_assert(onnx_types[KILN_F32] == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+static_assert(onnx_types[KILN_F8E5M2] == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2);
+static_assert(onnx_types[KILN_I64] == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+static_assert(onnx_types[KILN_I4] == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4);
+static_assert(onnx_types[KILN_U8] == ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8);
+static_assert(onnx_types[KILN_BOOL] == ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL);
+static_assert(onnx_types[KILN_F8E5M2FNUZ] == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ);
+
+// The place of a port of the file among the node's values.
+std::size_t place_of(const std::string& name, kiln_type type, const std::vector<node_value>& among) {
+  const auto found = std::ranges::find(among, name, &node_value::name);
   if (found == among.end()) throw std::runtime_error("kiln: the fused node lacks '" + name + "'");
+  if (found->element != onnx_types.at(type))
+    throw std::runtime_error("kiln: the node's '" + name + "' has other elements than the compiled part's");
   return static_cast<std::size_t>(found - among.begin());
 }
 
@@ -31,17 +47,11 @@ kiln_session* opened(const std::string& file, const provider_options& o) {
   return session;
 }
 
-// For each input of the model, whether its elements are sizes.
-std::vector<bool> sizes_in_data(const std::string& file) {
+using owned_description = std::unique_ptr<kiln_description, void (*)(kiln_description*)>;
+owned_description described(const std::string& file) {
   kiln_description* description = nullptr;
   check(library().description_open(file.c_str(), &description));
-  std::vector<bool> found(library().description_input_count(description));
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    kiln_port port{};
-    found[i] = library().description_input(description, i, &port) == KILN_OK && port.decides_sizes;
-  }
-  library().description_close(description);
-  return found;
+  return {description, library().description_close};
 }
 
 // Memory for an empty tensor, which has none of its own.
@@ -54,16 +64,24 @@ part::program::~program() {
 }
 
 part::part(const compiled_part& what, const provider_options& options, std::shared_ptr<gpu> on,
-           const std::vector<std::string>& node_inputs, const std::vector<std::string>& node_outputs)
+           const std::vector<node_value>& node_inputs, const std::vector<node_value>& node_outputs)
     : graph_(options.graph),
       stream_(options.stream),
       gpu_(std::move(on)),
       on_host_(options.device == "host"),
-      session_(opened(what.file, options), library().session_close),
-      sizes_(sizes_in_data(what.file)),
-      sizes_are_data_(std::ranges::find(sizes_, true) != sizes_.end()) {
-  for (const std::string& name : what.inputs) inputs_.push_back(place_of(name, node_inputs));
-  for (const std::string& name : what.outputs) outputs_.push_back(place_of(name, node_outputs));
+      session_(opened(what.file, options), library().session_close) {
+  const owned_description description = described(what.file);
+  kiln_port port{};
+  for (std::size_t i = 0; i < what.inputs.size(); ++i) {
+    check(library().description_input(description.get(), i, &port));
+    inputs_.push_back(place_of(what.inputs[i], port.type, node_inputs));
+    sizes_.push_back(port.decides_sizes != 0);
+  }
+  for (std::size_t i = 0; i < what.outputs.size(); ++i) {
+    check(library().description_output(description.get(), i, &port));
+    outputs_.push_back(place_of(what.outputs[i], port.type, node_outputs));
+  }
+  sizes_are_data_ = std::ranges::find(sizes_, true) != sizes_.end();
   if (stream_ && sizes_are_data_)
     throw failure(ORT_INVALID_ARGUMENT,
                   "kiln: sizes of this model are elements of an input, which are read before a "

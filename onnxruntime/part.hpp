@@ -22,12 +22,19 @@ struct compiled_part {
   std::vector<std::string> inputs, outputs;
 };
 
+// What a fused node takes or gives, and the type of its elements; UNDEFINED if it is no tensor.
+struct node_value {
+  std::string name;
+  ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+};
+
 class part {
  public:
-  // `on`: the GPU in whose memory the tensors are; null: they are in the host's. `node_inputs`, `node_outputs`: the
-  // names of what the fused node takes and gives, in its order. Throws std::runtime_error.
+  // `on`: the GPU in whose memory the tensors are; null: they are in the host's. `node_inputs`, `node_outputs`: what
+  // the fused node takes and gives, in its order. Throws std::runtime_error, also where the file has other types of
+  // elements than the node: a node EPContext may come with any file.
   part(const compiled_part& what, const provider_options& options, std::shared_ptr<gpu> on,
-       const std::vector<std::string>& node_inputs, const std::vector<std::string>& node_outputs);
+       const std::vector<node_value>& node_inputs, const std::vector<node_value>& node_outputs);
 
   void run(OrtKernelContext* context);
 

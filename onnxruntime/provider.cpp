@@ -185,10 +185,14 @@ OrtStatus* provider::open_parts(const OrtGraph** graphs, const OrtNode** fused, 
   if (writes) std::fill_n(contexts, count, nullptr);
   OrtStatus* status = guarded([&] {
     for (std::size_t i = 0; i < count; ++i) {
-      std::vector<std::string> inputs, outputs;
-      for (const OrtValueInfo* v : inputs_of(fused[i])) inputs.push_back(name_of(v));
-      for (const OrtValueInfo* v : outputs_of(fused[i])) outputs.push_back(name_of(v));
-      const auto found = compiled_.find(sorted(outputs));
+      std::vector<node_value> inputs, outputs;
+      std::vector<std::string> given;
+      for (const OrtValueInfo* v : inputs_of(fused[i])) inputs.push_back({name_of(v), element_type_of(v)});
+      for (const OrtValueInfo* v : outputs_of(fused[i])) {
+        outputs.push_back({name_of(v), element_type_of(v)});
+        given.push_back(name_of(v));
+      }
+      const auto found = compiled_.find(sorted(given));
       if (found == compiled_.end())
         throw std::runtime_error("kiln: the fused node '" + name_of(fused[i]) +
                                  "' is none of the parts that were taken");

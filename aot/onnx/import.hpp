@@ -49,7 +49,7 @@ struct import_options {
   // import.
   const std::vector<spirv::object>* custom_operators = nullptr;
   // Upper bound on the nodes of all graphs, with functions expanded. Calls of functions may expand to a quarter of it.
-  std::size_t max_nodes = std::size_t{1} << 20;
+  std::size_t max_nodes = std::size_t{1} << 18;
   // The folder of external data files, or one file that is used for all of them. If empty, the model's folder is used.
   std::filesystem::path external_weights = {};
   // Inputs that are sequences or optionals. Each element of a sequence becomes an input NAME.0, NAME.1, ...; an

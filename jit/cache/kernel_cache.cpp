@@ -15,6 +15,7 @@ namespace {
 
 // Upper bound on the size of an entry. A corrupted size field must not cause a huge allocation.
 constexpr std::size_t max_kernel_entry_bytes = std::size_t{1} << 31;
+constexpr std::size_t most_head_bytes = entry_header_bytes + max_field_bytes;
 
 // How an entry is loaded: from a trusted folder, or from a layer where its signature must be trusted.
 struct loading {
@@ -27,7 +28,13 @@ constexpr loading from_anybody{file_owner::anybody, signature_check::compute};
 // Returns a function that loads a kernel's entry from a file and verifies it.
 auto read_kernel(file_system& files, const content_hash& key) {
   return [&files, key](const std::filesystem::path& file, const loading& how, auto& into) {
-    file_failure failure = read_file(files, file, max_kernel_entry_bytes, into.entry, how.owner);
+    file_failure failure = read_file(files, file, most_head_bytes, into.entry, how.owner);
+    if (!failure && into.entry.size() == most_head_bytes) {
+      // A large file: its head says how much there is to read, so that a damaged one is not read to its end.
+      const std::uint64_t wanted = decode_entry_head(into.entry).file_bytes() + signature_bytes;
+      failure =
+          read_file(files, file, std::min<std::uint64_t>(wanted + 1, max_kernel_entry_bytes), into.entry, how.owner);
+    }
     if (!failure) into.payload = decode_kernel_entry(into.entry, key, how.check);
     return failure;
   };

@@ -10,6 +10,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 from . import _core, notebook
 from .command import run_command
 from .decoder import Decoder
+from .errors import MissingFileError, UnsupportedError
 from .made_file import make_file, source_options
 from .session import Session
 from .tensor_spec import TensorSpec, signature, spec_of
@@ -30,9 +31,14 @@ class Model:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, folder: str | None = None) -> None:
-        self._path = os.fspath(path)
+        self._path = os.fsdecode(path)
+        if "\0" in self._path:
+            raise MissingFileError(f"{self._path!r}: no file can have this name")
         self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder else None
-        inputs, outputs, dims, has_weights = _core.describe(self._path)
+        try:
+            inputs, outputs, dims, has_weights = _core.describe(self._path)
+        except UnicodeDecodeError as e:
+            raise UnsupportedError(f"{self._path}: the name of an input, output or dimension is not UTF-8") from e
         self.inputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in inputs)
         self.outputs: tuple[TensorSpec, ...] = tuple(spec_of(*port) for port in outputs)
         self.has_weights: bool = has_weights

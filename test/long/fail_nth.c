@@ -54,11 +54,16 @@ static void* next(const char* name) {
   return found;
 }
 
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void*, size_t), *__libc_memalign(size_t, size_t);
-void* malloc(size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : __libc_malloc(n); }
-void* calloc(size_t n, size_t m) { return fails(ALLOCATE, ENOMEM) ? NULL : __libc_calloc(n, m); }
-void* realloc(void* p, size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : __libc_realloc(p, n); }
-void* aligned_alloc(size_t a, size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : __libc_memalign(a, n); }
+#ifdef LEAKS  // LeakSanitizer, preloaded behind this library, has the memory
+#define MEMORY(name) __interceptor_##name
+#else
+#define MEMORY(name) __libc_##name
+#endif
+extern void *MEMORY(malloc)(size_t), *MEMORY(calloc)(size_t, size_t), *MEMORY(realloc)(void*, size_t), *MEMORY(memalign)(size_t, size_t);
+void* malloc(size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : MEMORY(malloc)(n); }
+void* calloc(size_t n, size_t m) { return fails(ALLOCATE, ENOMEM) ? NULL : MEMORY(calloc)(n, m); }
+void* realloc(void* p, size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : MEMORY(realloc)(p, n); }
+void* aligned_alloc(size_t a, size_t n) { return fails(ALLOCATE, ENOMEM) ? NULL : MEMORY(memalign)(a, n); }
 int open(const char* path, int flags, ...) {
   va_list list;
   va_start(list, flags);

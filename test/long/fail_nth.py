@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fail the n-th call of each function of the system while `kiln run` loads a file and uses its cache, or while the farm works.
 
-    fail_nth.py KILN FILE.kiln [--state warm|cold] [--only FUNCTION] [--minutes M] [--most N]
+    fail_nth.py KILN FILE.kiln [--state warm|cold] [--only FUNCTION] [--minutes M] [--most N] [--leaks]
     fail_nth.py KILN MODEL.onnx --farm worker|job [...]
 
 For each function (allocate, open, read, ...) the command runs again and again, and in the n-th run the n-th call of the
@@ -14,7 +14,7 @@ those of compile workers, which are processes of their own.
 --farm worker: `kiln farm worker --drain` with one job in the queue of a real Redis server. After each run the job must be
 done, dead with a reason, or be done by the next worker, and no file may be left in the scratch folder. --farm job: the
 process of one job, `kiln --farm-job`: it answers that the result is there, which then has the right bytes, or why not; or it
-ends, which its worker reports. Prints findings and a table; exit 1 on a finding."""
+ends, which its worker reports. --leaks: LeakSanitizer (that of GCC, preloaded) looks at what is left at the end of each run. Prints findings and a table; exit 1 on a finding."""
 import argparse
 import collections
 import filecmp
@@ -39,9 +39,12 @@ CONSECUTIVE = 200
 class Server:
     """The program, stopped before main(): it runs main() in a child for each request."""
 
-    def __init__(self, kiln, folder, seconds, **more):
+    def __init__(self, kiln, folder, seconds, leaks, **more):
         library, self.errors = os.path.join(folder, "fail_nth.so"), os.path.join(folder, "errors")
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, os.path.join(HERE, "fail_nth.c"), "-ldl"], check=True)
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", *(["-DLEAKS"] if leaks else []), "-o", library, os.path.join(HERE, "fail_nth.c"), "-ldl"], check=True)
+        if leaks:
+            library += ":" + os.path.realpath(subprocess.run(["cc", "-print-file-name=liblsan.so"], check=True, capture_output=True, text=True).stdout.strip())
+            more["LSAN_OPTIONS"] = "exitcode=23:print_suppressions=0:suppressions=" + os.path.join(HERE, "../lsan.supp")
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
         self.requests, self.answers = ours_out, ours_in
@@ -152,6 +155,7 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--state", choices=["warm", "cold"], default="warm")
     parser.add_argument("--farm", choices=["worker", "job"])
+    parser.add_argument("--leaks", action="store_true")
     parser.add_argument("--only", choices=FUNCTIONS)
     parser.add_argument("--minutes", type=float, default=5, help="for each function")
     parser.add_argument("--most", type=int, default=1000000)
@@ -161,7 +165,7 @@ def main():
     findings = runs = 0
     with tempfile.TemporaryDirectory() as folder:
         what = {None: Run, "worker": FarmWorker, "job": FarmJob}[options.farm](options, folder)
-        server = Server(options.kiln, folder, options.seconds, **what.more)
+        server = Server(options.kiln, folder, options.seconds, options.leaks, **what.more)
 
         def run(function, n):
             what.before()

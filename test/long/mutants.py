@@ -31,7 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CORPUS = os.path.join(HERE, "../fuzz/corpus")
 MOST_SECONDS, MOST_KIB = 10, 1 << 20
 PRCTL, PR_SET_CHILD_SUBREAPER = ctypes.CDLL(None).prctl, 36
-CODES = {0, 2, 3, 4, 5, 6}  # docs/errors.md; `cache verify` also has 1, for a cache with damaged entries
+CODES = {0, 2, 3, 4, 5, 6}  # docs/errors.md; 1 is the answer "no" of some commands: damaged entries, outputs that differ
 TARGET, ON_HOST = "x86-64-v3", ["--device", "host", "--threads", "1"]
 
 
@@ -208,6 +208,25 @@ def genai(case):
     case.commands = [["generate", os.path.join(case.folder, "f"), *case.seeds.generating]]
 
 
+def commands(case):
+    """A damaged section, and any of the commands that read files beside `run` and `inspect --check`."""
+    file, dims = case.model()
+    name = case.random.choice([n for n in ("program", "manifest", "weights_index", "kernels") if file.sections.get(n) and (n != "kernels" or file.payloads())])
+    section = file.sections[name]
+    if name == "kernels":
+        changed_payload(case, file, case.random.randrange(len(file.payloads())))
+    else:
+        section[:] = edit_json(case.random, section) if name == "manifest" and case.random.random() < 0.7 else edit(case.random, section)
+    path, out, good = case.write("m.kiln", file.bytes()), os.path.join(case.folder, "out"), case.seeds.path("branch.kiln")
+    host = [*ON_HOST, "--no-cache", *dims]
+    case.commands = [case.random.choice([
+        ["inspect", path, "--html", out], ["inspect", path, "--dot", out], ["inspect", path, "--json"], ["diff", good, path], ["diff", path, good, "--json"], ["sign", path], ["verify-signature", path],
+        ["perf", path, *host, "--iterations", "2", "--html", out], ["perf", path, *host, "--iterations", "2", "--per-kernel", "--json"], ["verify", path, *host], ["verify", path, *host, "--per-kernel"],
+        ["tune", path, "--device", "host", "--budget", "100ms", "--cache", os.path.join(case.folder, "cache"), *dims], ["finalize", path, "--target", TARGET, "-o", out, "--no-cache", *dims],
+        ["warm", path, "--target", TARGET, "--cache", os.path.join(case.folder, "cache"), *dims], ["refit", path, "--weights", case.seeds.path("branch.onnx"), "-o", out], ["run", path, *ON_HOST, *dims, "--if-cached", "--cache", case.seeds.path("cache")],
+        ["generate", path, *case.seeds.generating]])]
+
+
 def signature(case):
     file = KilnFile(case.seeds.native)
     edit(case.random, file.sections["signature"])
@@ -308,7 +327,7 @@ def lists(case):
 
 
 KINDS = {"frame": frame, "program": changed_section("program"), "manifest": changed_section("manifest"), "weights": changed_section("weights_index"), "kernels": kernels, "flips": flips,
-         "spirv": spirv, "native": native, "signature": signature, "steps": steps, "genai": genai, "hints": hints, "objects": objects, "archive": archive, "entries": entries, "records": records, "onnx": onnx, "npy": npy, "pb": pb, "trust": trust, "lists": lists}
+         "spirv": spirv, "native": native, "signature": signature, "steps": steps, "genai": genai, "hints": hints, "objects": objects, "archive": archive, "entries": entries, "records": records, "onnx": onnx, "npy": npy, "pb": pb, "trust": trust, "lists": lists, "commands": commands}
 
 
 def children():
@@ -363,8 +382,8 @@ def judge(case, command, env, errors):
         return f"signal {-code}", "", kib, processor
     if kib > MOST_KIB + case.bytes // 1024:
         return "memory", f"{kib >> 10} MiB", kib, processor
-    lines = [line for line in text.split(b"\n") if line.strip() and b"warning" not in line and not line.startswith(b"finalizing ")]
-    if code not in CODES and not (code == 1 and command[1:3] == ["cache", "verify"]):
+    lines = [line for line in text.split(b"\n") if line.strip() and b"warning" not in line and not line.startswith((b"finalizing ", b"tuning "))]
+    if code not in CODES and not (code == 1 and command[1] in ("cache", "verify", "diff")):
         return f"exit {code}", repr(text[-300:]), kib, processor
     if (code not in (0, 1) and (not lines if command[1] == "warm" else len(lines) != 1)) or any(c < 32 and c != 10 for c in text):
         return f"exit {code}", f"{len(lines)} lines: " + repr(text[-300:]), kib, processor
@@ -428,7 +447,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("kiln"), p.add_argument("--kinds", default=",".join(KINDS)), p.add_argument("--count", type=int, default=10000), p.add_argument("--seconds", type=float, default=1e9)
     p.add_argument("--seed", type=int, default=1), p.add_argument("--jobs", type=int, default=os.cpu_count()), p.add_argument("--out", default="mutants"), p.add_argument("--show", nargs=2)
-    p.add_argument("--chunk", type=int, default=50)
+    p.add_argument("--chunk", type=int, default=50), p.add_argument("--first", type=int, default=0, help="number of the first mutant of each kind, to go on where a run ended")
     a = p.parse_args()
     a.kiln, a.out, kinds = os.path.abspath(a.kiln), os.path.abspath(a.out), a.kinds.split(",")
     os.makedirs(a.out, exist_ok=True)
@@ -440,7 +459,7 @@ def main():
             shutil.copytree(seeds.folder, os.path.join(a.out, "good"), dirs_exist_ok=True)
             print(*(" ".join(map(str, c)).replace(seeds.folder, os.path.join(a.out, "good")) for c in case.commands), sep="\n")
             return 0
-        tasks = [(k, range(i, min(i + a.chunk, a.count))) for i in range(0, a.count, a.chunk) for k in kinds]
+        tasks = [(k, range(i, min(i + a.chunk, a.count))) for i in range(a.first, a.count, a.chunk) for k in kinds]
         totals = {k: {"counts": {}, "runs": 0, "kib": 0, "slowest": 0.0, "processor": 0.0} for k in kinds}
         end = time.monotonic() + a.seconds
         with multiprocessing.Pool(a.jobs, begin, [(a.kiln, seeds, a.seed, a.out, folder)]) as pool:

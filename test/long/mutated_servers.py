@@ -101,8 +101,8 @@ def reply_task(task):
 
 def replies(a, folder):
     seeds = mutants.Seeds(a.kiln, folder)
-    numbers = range(a.count)
-    tasks = [(a.kiln, seeds, a.seed, numbers[i:i + 25], folder) for i in range(0, a.count, 25)]
+    numbers = range(a.first, a.count)
+    tasks = [(a.kiln, seeds, a.seed, numbers[i:i + 25], folder) for i in range(0, len(numbers), 25)]
     counts, most, slowest, faults, end = collections.Counter(), 0, 0.0, [], time.monotonic() + a.seconds
     with multiprocessing.Pool(a.jobs) as pool:
         for more, kib, seconds, found in pool.imap_unordered(reply_task, tasks):
@@ -177,7 +177,7 @@ def items(a, folder):
         keys = redis("KEYS", "kiln:farm:*:job:*")
         specs, prefix = [redis("HGET", k, "spec") for k in keys], keys[0][:keys[0].index(b"job:")]
         end = time.monotonic() + a.seconds
-        for batch in range(0, a.count, 250):
+        for batch in range(a.first, a.count, 250):
             if time.monotonic() > end:
                 break
             for number in range(batch, min(batch + 250, a.count)):
@@ -207,7 +207,7 @@ def items(a, folder):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("kiln"), p.add_argument("what", choices=["replies", "items"]), p.add_argument("--count", type=int, default=10000), p.add_argument("--seed", type=int, default=1), p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--seconds", type=float, default=1e9, help="an end before --count")
+    p.add_argument("--seconds", type=float, default=1e9, help="an end before --count"), p.add_argument("--first", type=int, default=0, help="number of the first one, to go on where a run ended")
     a = p.parse_args()
     a.kiln = os.path.abspath(a.kiln)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -235,6 +235,27 @@ class Plugin(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "not a file beside the model|not compatible|Could not find an implementation"):
             ort.InferenceSession(data, options())
 
+    def test_a_context_whose_file_has_other_types_than_the_node_is_refused(self):
+        """The provider hands tensors to the file as they are, so their types must be those that it was compiled for."""
+        def context(takes, gives):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(f"{folder}/m.onnx", "wb") as f:
+                    f.write(model([h.make_node("Cast", ["x"], ["y"], to=gives)], [("x", takes, [4])], [("y", gives, [4])]))
+                subprocess.run([KILN, "compile", f"{folder}/m.onnx", "-o", f"{folder}/m.kiln", "--quiet"], check=True)
+                with open(f"{folder}/m.kiln", "rb") as f:
+                    return f.read()
+
+        def run(file, takes, gives):
+            node = h.make_node("EPContext", ["x"], ["y"], name="part", domain="com.microsoft", main_context=1, embed_mode=1, source=NAME, ep_cache_context=file)
+            session = ort.InferenceSession(model([node], [("x", takes, [4])], [("y", gives, [4])], more=[h.make_opsetid("com.microsoft", 1)]), options())
+            return session.run(None, {"x": np.ones(4, h.tensor_dtype_to_np_dtype(takes))})[0]
+
+        np.testing.assert_array_equal(run(context(T.FLOAT, T.INT64), T.FLOAT, T.INT64), 1)
+        for file, node in {(T.DOUBLE, T.FLOAT): (T.FLOAT, T.FLOAT), (T.FLOAT, T.DOUBLE): (T.FLOAT, T.FLOAT), (T.FLOAT, T.FLOAT): (T.FLOAT, T.STRING), (T.FLOAT, T.INT64): (T.FLOAT, T.STRING),
+                           (T.INT64, T.FLOAT): (T.BOOL, T.FLOAT)}.items():
+            with self.assertRaisesRegex(Exception, "other elements"):
+                run(context(*file), *node)
+
     def test_native_code_in_a_context_needs_consent(self):
         """A context may hold native kernels. They run only if a trusted key has signed them."""
         with tempfile.TemporaryDirectory() as folder:

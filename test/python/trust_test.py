@@ -39,6 +39,20 @@ class Trust(PythonCase):
         with self.assertRaisesRegex(errors.UntrustedError, "writable by its group"):
             run(files["stranger"], trusted_keys=keys)
 
+    def test_names_of_files_and_in_files(self):
+        """Bytes that are no text are an error of this package, wherever they stand."""
+        with open(self.path("m.onnx"), "wb") as f:
+            f.write(add_model().SerializeToString().replace(b"difference", b"differ\xffnce"))
+        with self.assertRaisesRegex(errors.UnsupportedError, "not UTF-8"):
+            kiln.compile(self.path("m.onnx"), self.path("m.kiln"))
+        with self.assertRaisesRegex(errors.UnsupportedError, "not UTF-8"):
+            kiln.Model(self.path("m.kiln"))
+        good = self.path("good.kiln")
+        kiln.compile(add_model()).save(good)
+        self.assertEqual(kiln.Model(os.fsencode(good)).path, good)
+        with self.assertRaises(errors.MissingFileError):
+            kiln.Model(good + "\0.kiln")
+
 
 if __name__ == "__main__":
     unittest.main()

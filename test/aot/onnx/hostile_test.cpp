@@ -277,7 +277,7 @@ model_builder function_bomb(int depth, int fan) {
 
 TEST(hostile, functions_that_expand_without_end_are_refused) {
   EXPECT_NO_THROW(function_bomb(3, 10).import());
-  expect_error(error_kind::unsupported, "262144 nodes", function_bomb(30, 2));
+  expect_error(error_kind::unsupported, "65536 nodes", function_bomb(30, 2));
   const import_options few{.max_nodes = 4000};
   EXPECT_THROW(function_bomb(10, 8).import(few), error);
   EXPECT_THROW(function_bomb(3, 10).import(few), error);

@@ -142,6 +142,26 @@ TEST(kernel_cache, damaged_entries_are_missed_and_repaired) {
 }
 
 // Entries of another version, compiler, driver or machine are neither used nor deleted.
+// A file of 2^40 bytes takes no disk if it is sparse, and must not take gigabytes of memory either.
+TEST(kernel_cache, a_file_that_is_longer_than_its_entry_is_not_read_to_its_end) {
+  scratch_folder scratch;
+  faulty_file_system files;
+  warnings said;
+  auto cache = kernel_cache::open({.folder = scratch / "c", .files = &files, .warn = said.sink()});
+  const std::size_t large = 3 << 20;
+  cache->store(key_number(1), payload_number(1, large));
+  EXPECT_EQ(cache->find(key_number(1)), payload_number(1, large));
+  files.bytes_read = 0;
+  std::filesystem::resize_file(file_of(scratch / "c", 1), std::uintmax_t{1} << 40);
+  EXPECT_FALSE(cache->find(key_number(1)));
+  EXPECT_LT(files.bytes_read, 3 * large);
+  files.bytes_read = 0;
+  write_bytes(file_of(scratch / "c", 2), payload_number(2));
+  std::filesystem::resize_file(file_of(scratch / "c", 2), std::uintmax_t{1} << 40);
+  EXPECT_FALSE(cache->find(key_number(2)));
+  EXPECT_LT(files.bytes_read, large);
+}
+
 TEST(kernel_cache, other_worlds_live_side_by_side) {
   scratch_folder scratch;
   std::vector<kernel_key> worlds(6, key_number(1));

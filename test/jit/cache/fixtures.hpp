@@ -69,6 +69,7 @@ class faulty_file_system final : public file_system {
   std::optional<std::uint32_t> pretended_owner;
   std::optional<std::int64_t> pretended_now;
   std::atomic<int> calls{0};
+  std::atomic<std::uint64_t> bytes_read{0};
 
   int open_to_read(const path& file, int& descriptor) override {
     return fails() ? code : real_.open_to_read(file, descriptor);
@@ -81,7 +82,10 @@ class faulty_file_system final : public file_system {
   }
   int lock(int descriptor) override { return fails() || no_locks ? code : real_.lock(descriptor); }
   int read(int descriptor, std::span<std::byte> into, std::size_t& done) override {
-    return fails() ? code : real_.read(descriptor, shortened(into), done);
+    if (fails()) return code;
+    const int result = real_.read(descriptor, shortened(into), done);
+    if (result == 0) bytes_read += done;
+    return result;
   }
   int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override {
     return fails() ? code : real_.write(descriptor, shortened(bytes), done);
