@@ -184,10 +184,23 @@ std::optional<double> literal::splat() const {
 }
 
 literal literal::reshaped(std::vector<dim> dims) const {
-  return literal(shape{type_.type, std::move(dims)}, bytes_, owner_);
+  literal result(shape{type_.type, std::move(dims)}, bytes_, owner_);
+  result.verified_ = verified_;
+  return result;
 }
 
 content_hash literal::hash() const { return field_hasher().add(type_.str()).add(bytes_).finish(); }
+
+content_hash literal::identity() const {
+  if (!verified_) return hash();
+  return field_hasher().add("verified").add(type_.str()).add(*verified_).finish();
+}
+
+literal literal::identified(const content_hash& verified) const {
+  literal result = *this;
+  result.verified_ = verified;
+  return result;
+}
 
 bool operator==(const literal& a, const literal& b) {
   return a.type_ == b.type_ && (a.bytes_.data() == b.bytes_.data() || std::ranges::equal(a.bytes_, b.bytes_));

@@ -48,7 +48,7 @@ const literal* plan_constants::literal_of(buffer_id id) const {
 
 const content_hash& plan_constants::hash_of(const literal& data) {
   auto [it, is_new] = hashes_.try_emplace({data.bytes().data(), data.bytes().size()});
-  if (is_new) it->second = shared_ ? shared_->of(data) : data.hash();
+  if (is_new) it->second = shared_ ? shared_->of(data) : data.identity();
   return it->second;
 }
 

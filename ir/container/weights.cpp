@@ -185,7 +185,7 @@ literal weight_source::get(std::uint32_t tensor, shape type) {
     corrupted("a constant " + type.str() + " names tensor " + std::to_string(tensor) + ", which has " +
               std::to_string(t.full_bytes) + " bytes");
   auto stored = section_.subspan(t.offset, t.stored_bytes);
-  if (!t.folded()) return literal(std::move(type), stored, owner_);
+  if (!t.folded()) return literal(std::move(type), stored, owner_).identified(t.hash);
   auto& expanded = expanded_[tensor];
   if (!expanded) {
     expanded_bytes_ += t.full_bytes;

@@ -180,6 +180,26 @@ TEST(container, folding_keeps_bits) {
   EXPECT_EQ(inspect(folder / "m.kiln").folded_tensors, 23u);
 }
 
+// Whoever keeps something about weights looks at what the reader has verified instead of reading them again.
+TEST(container, weights_have_the_identity_that_their_file_states) {
+  scratch_folder folder;
+  const auto written = [&](const char* name, std::vector<float> numbers) {
+    program p;
+    p.main().set_outputs({p.main().add_constant(literal::of({element_type::f32, {3, 2}}, numbers))}, {"y"});
+    write_program(p, folder / name);
+    return *module::constant(read_program(folder / name).main().outputs()[0]);
+  };
+  const literal one = written("one.kiln", {1, 2, 3, 4, 5, 6}), same = written("same.kiln", {1, 2, 3, 4, 5, 6}),
+                other = written("other.kiln", {1, 2, 3, 4, 5, 7});
+  EXPECT_EQ(one.identity(), same.identity());
+  EXPECT_NE(one.identity(), other.identity());
+  EXPECT_NE(one.identity(), one.reshaped({2, 3}).identity());
+  EXPECT_EQ(one.reshaped({6}).identity(), same.reshaped({6}).identity());
+  EXPECT_EQ(one.hash(), same.hash());
+  const literal made = literal::of({element_type::f32, {3, 2}}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(made.identity(), made.hash());
+}
+
 TEST(container, large_tensors_are_hashed_in_pieces) {
   scratch_folder folder;
   program p;
