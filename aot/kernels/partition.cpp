@@ -148,7 +148,7 @@ class partitioner {
       new_group(n, true);
       return;
     }
-    if (!keeps_indices(at.op()) || stays_narrow(at) || joined_.widened.contains(&at)) return;
+    if (!keeps_indices(at.op()) || stays_narrow(at) || stays_rounded(at) || joined_.widened.contains(&at)) return;
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).fusion;
@@ -203,6 +203,29 @@ class partitioner {
         int operations = 32;
         return younger && number(younger) > number(source) && !comes_of(younger, source, operations);
       });
+    });
+  }
+
+  // Returns true if the readers of a rounded number should widen it themselves: a kernel that they do not belong to
+  // stores the rounded one then, which takes less memory.
+  bool stays_rounded(const instruction& at) {
+    const auto bits_of = [](const shape& type) { return is_float(type.type) ? storage_bits(type.type) : 0; };
+    if (!at.op().is<convert>() || at.users().empty()) return false;
+    const value rounded = at.inputs()[0];
+    const auto bits = bits_of(rounded.type());
+    if (!rounded.producer->op().is<convert>() || bits == 0 || bits_of(at.outputs()[0]) <= bits ||
+        bits_of(rounded.producer->inputs()[0].type()) <= bits)
+      return false;
+    return std::ranges::all_of(at.users(), [&](const instruction* user) {
+      const auto& inputs = user->inputs();
+      const auto place = std::ranges::find(inputs, &at, &value::producer) - inputs.begin();
+      const value widened = inputs[static_cast<std::size_t>(place)];
+      if (role_of(user->op()) == kernel_role::anchor)
+        return operand_reads(user->op(), static_cast<std::size_t>(place)) > 0;
+      return keeps_indices(user->op()) && std::ranges::any_of(inputs, [&](value other) {
+               int operations = 32;
+               return number(other) > number(widened) && !comes_of(other, widened, operations);
+             });
     });
   }
 

@@ -70,6 +70,8 @@ value sum_of_skips(node& n, std::optional<std::size_t> bias) {
 // outputs: normalized, mean, 1 / standard deviation, the sum that was normalized.
 std::vector<value> skip_normalization(node& n, bool centered, std::optional<std::size_t> beta, std::size_t bias) {
   value sum = sum_of_skips(n, bias);
+  // A sum that is stored is rounded, and what is normalized is what the next node adds to. Then one tensor serves both.
+  if (n.wants(3)) sum = n.b.to_type(sum, n.type(0).type);
   row_normalization rows(n, sum, last_axis(sum.type()), n.real("epsilon", 1e-12), centered);
   element_type type = n.type(0).type;
   std::vector<value> results{n.b.to_type(rows.scaled(n.in(2), beta && n.has(*beta) ? n.in(*beta) : value{}), type)};

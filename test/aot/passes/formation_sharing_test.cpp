@@ -65,6 +65,27 @@ TEST(formation_sharing, rows_are_written_by_the_kernel_that_normalizes_them) {
   EXPECT_EQ(chain.symbols, (names{"map_exp_add", "neg_normalize", "dot_add"}));
 }
 
+// A residual that was rounded is stored as it was rounded: a normalization and the next sum widen it.
+TEST(formation_sharing, rounded_results_are_widened_by_their_readers) {
+  const auto wide = [](builder& b, value v) { return b.m.add(convert{element_type::f32}, {v}); };
+  const auto half = [](builder& b, value v) { return b.m.add(convert{element_type::f16}, {v}); };
+  const formed f = form(
+      [&](builder& b) {
+        value stream = wide(b, b.p("stream", {700, 64}, element_type::f16));
+        for (int layer = 0; layer < 2; ++layer) {
+          const value rows = half(b, b.m.add(normalize{{1}, 1e-3, false}, {stream}));
+          const value y = b.m.add(dot{.type = element_type::f16},
+                                  {rows, b.p("w" + std::to_string(layer), {64, 64}, element_type::f16)});
+          stream = wide(b, half(b, b.f(add, {stream, wide(b, y)})));
+        }
+        b.out({b.m.add(normalize{{1}, 1e-3, false}, {stream})});
+      },
+      5e-3);
+  EXPECT_EQ(f.symbols, (names{"convert_normalize_convert", "convert_dot_convert_add_convert",
+                              "convert_normalize_convert", "convert_dot_convert_add_convert", "convert_normalize"}));
+  EXPECT_EQ(f.kernels.back().fusion->parameters()[0].type().type, element_type::f16);
+}
+
 // A row of a table at a position that is data, such as that of the cosines of a rotary embedding, costs its readers no
 // more than a slice does, whatever their number. Several rows are gathered once.
 TEST(formation_sharing, single_rows_are_gathered_by_all_their_readers) {

@@ -117,11 +117,6 @@ TEST(reshape_groups, are_the_finest) {
   auto symbolic = reshape_groups({n, 6}, {n, 2, 3});
   ASSERT_TRUE(symbolic);
   EXPECT_EQ(symbolic->size(), 2u);
-  auto merged = reshape_groups({n, 6, 5}, {n * dim(6), 5});
-  ASSERT_TRUE(merged);
-  ASSERT_EQ(merged->size(), 2u);
-  EXPECT_EQ((*merged)[0].from, (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ((*merged)[1].to, (std::vector<std::size_t>{1}));
   auto split = reshape_groups({n * dim(12), 5}, {n, 12, 5});
   ASSERT_TRUE(split);
   EXPECT_EQ(split->size(), 2u);
@@ -129,6 +124,21 @@ TEST(reshape_groups, are_the_finest) {
   auto unknown = reshape_groups({n, 6, 5}, {6, n, 5});
   ASSERT_TRUE(unknown);
   EXPECT_EQ(unknown->size(), 1u);
+  dim m = dim::symbol("m");
+  for (const auto& [from, to] : {std::pair{std::vector<dim>{n, 6, 5}, std::vector<dim>{n * dim(6), 5}},
+                                 std::pair{std::vector<dim>{n, m, 5}, std::vector<dim>{n * m, 5}}}) {
+    auto merged = reshape_groups(from, to), divided = reshape_groups(to, from);
+    ASSERT_TRUE(merged && divided);
+    ASSERT_EQ(merged->size(), 2u);
+    EXPECT_EQ((*merged)[0].from, (std::vector<std::size_t>{0, 1}));
+    EXPECT_EQ((*merged)[0].to, (std::vector<std::size_t>{0}));
+    ASSERT_EQ(divided->size(), 2u);
+    EXPECT_EQ((*divided)[0].to, (std::vector<std::size_t>{0, 1}));
+  }
+  // Neither of the products is a multiple of the other.
+  auto other = reshape_groups({n * dim(3), m, 5}, {n * dim(2), m, 5});
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->size(), 1u);
 }
 
 TEST(sink_reshapes, keep_epilogues_at_products) {
@@ -158,6 +168,17 @@ TEST(sink_reshapes, pass_rows_that_they_leave_alone) {
     if (i.op().is<normalize>() || i.op().is<softmax>()) {
       EXPECT_EQ(i.outputs()[0].str(), "f32[10, 8]");
     }
+}
+
+TEST(sink_reshapes, pass_rows_of_open_numbers) {
+  dim batch = dim::symbol("batch"), sequence = dim::symbol("sequence");
+  program p;
+  builder b(p.main());
+  value x = b.p("x", {batch * sequence, 8});
+  b.out({b.r(b.m.add(normalize{{2}, 1e-3}, {b.r(x, {batch, sequence, 8})}), {batch * sequence, 8})});
+  sink_reshapes{}.apply(p.main());
+  simplify().apply(p);
+  EXPECT_EQ(count<reshape>(p.main()), 0u) << p.str();
 }
 
 TEST(sink_reshapes, split_merged_axes_before_group_normalization) {
