@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "generation/widen_logits.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/cache_update.hpp"
@@ -309,7 +310,7 @@ std::vector<float> decoder_step::last_logits(std::span<const std::byte> logits, 
       continue;
     }
     session_.resources().device().download(row.data(), from, row_bytes, stream_.get());
-    for (std::int64_t i = 0; i < width; ++i) to[i] = static_cast<float>(load_element(type.type, row.data(), i));
+    widen_logits(type.type, row, {to, static_cast<std::size_t>(width)});
   }
   return result;
 }

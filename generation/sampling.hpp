@@ -35,6 +35,7 @@ class sampler {
  private:
   sampling_options options_;
   std::mt19937_64 engine_;
+  std::vector<float> changed_;  // the logits with the penalty
 };
 
 }  // namespace kiln

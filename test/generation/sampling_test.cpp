@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "generation/likeliest.hpp"
+#include "generation/widen_logits.hpp"
 #include "ir/error.hpp"
 
 namespace kiln {
@@ -69,6 +71,50 @@ TEST(sampling, a_large_vocabulary) {
     for (int i = 0; i < 400; ++i) drawn.insert(static_cast<std::size_t>(choose.choose(large, {})));
     EXPECT_TRUE(std::ranges::includes(allowed, drawn)) << p;
     EXPECT_GT(drawn.size(), std::min<std::size_t>(kept, 400) / 2) << p;
+  }
+}
+
+// Beside a sort of all ids: equal logits, zeros of both signs, infinities.
+TEST(sampling, likeliest_ids_are_those_of_a_sort) {
+  for (std::size_t size : {7u, 5000u, 50000u}) {
+    std::vector<float> many(size);
+    for (std::size_t i = 0; i < size; ++i)
+      many[i] = std::round(static_cast<float>(std::sin(static_cast<double>(i * i))) * 300) / 64;
+    many[2] = -0.0f, many[3] = 0, many[5] = -std::numeric_limits<float>::infinity();
+    std::vector<std::size_t> order(size);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return many[a] > many[b]; });
+    for (std::size_t count : {std::size_t{1}, std::size_t{40}, std::size_t{1536}, std::size_t{1537}, size, size + 1}) {
+      const auto kept = static_cast<std::ptrdiff_t>(std::min(count, size));
+      EXPECT_EQ(likeliest_ids(many, count), std::vector<std::size_t>(order.begin(), order.begin() + kept)) << count;
+    }
+    EXPECT_EQ(largest(many), many[order[0]]);
+  }
+  EXPECT_EQ(largest(std::vector<float>{NAN, -2, NAN, -1}), -1);
+}
+
+// With probabilities so close to a limit that the sum of all weights must be exact.
+TEST(sampling, top_p_of_equal_logits) {
+  const std::vector<float> equal(40000, 0.5f);
+  for (double p : {0.25, 0.5}) {
+    sampler choose({.method = sampling_method::top_p, .top_p = p});
+    std::int64_t largest_id = 0;
+    for (int i = 0; i < 200; ++i) largest_id = std::max(largest_id, choose.choose(equal, {}));
+    EXPECT_LT(largest_id, 40000 * p);
+    EXPECT_GT(largest_id, 40000 * p * 0.9);
+  }
+}
+
+TEST(sampling, logits_are_widened_exactly) {
+  std::vector<std::uint16_t> bits(65536);
+  std::iota(bits.begin(), bits.end(), std::uint16_t{0});
+  for (element_type type : {element_type::f16, element_type::bf16}) {
+    std::vector<float> wide(bits.size());
+    widen_logits(type, std::as_bytes(std::span(bits)), wide);
+    for (std::uint16_t i : bits) {
+      const float expected = type == element_type::f16 ? f16_to_f32(i) : bf16_to_f32(i);
+      ASSERT_TRUE(wide[i] == expected || (std::isnan(wide[i]) && std::isnan(expected))) << i;
+    }
   }
 }
 
