@@ -109,6 +109,7 @@ OPERATIONS = {
     "mul_lo": mul,
     "mul": mul,
     "mul_hi": mul_high,
+    "mad": lambda a, b, c: mul(a, b) + c,
     "mad_u32_u24": lambda a, b, c: mul24(a, b) + c,
     "mad_i32_i24": lambda a, b, c: mul_signed24(a, b) + c,
     "lshl_add": lambda a, b, c: (a << shift(b)) + c,
@@ -136,7 +137,7 @@ OPERATIONS = {
 }
 COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal}
 PLAIN = {"bfe_u32": "bfe_u", "bfe_i32": "bfe_signed", "mul_u32_u24": "mul_u32_u24", "mul_i32_i24": "mul_i32_i24", "mad_u32_u24": "mad_u32_u24", "mad_i32_i24": "mad_i32_i24",
-         "min_i32": "min_signed", "max_i32": "max_signed", "mul_hi_u32": "mul_hi", "mul_lo_u32": "mul_lo"}
+         "min_i32": "min_signed", "max_i32": "max_signed", "mul_hi_u32": "mul_hi", "mul_lo_u32": "mul_lo", "mad_u32": "mad"}
 # Suffixes of types for which the operations above are right.
 TYPES = ("_u32", "_i32", "_b32")
 # Instructions with a second result, which becomes unknown.
