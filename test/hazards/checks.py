@@ -27,7 +27,7 @@ OLDEST = 64  # no counter is larger
 # A kernel in which a race was found is looked at again with its loops followed turn by turn, as far as their numbers of turns are known. This is the most
 # steps of that; kernels that need more keep what was found first. A branch over code for which no lane is on is not followed then: waves that skip the
 # code access less.
-MOST_STEPS = 100000
+MOST_STEPS = 200000
 LAST_STATES = 4
 # Scalar instructions that leave the condition code as it is.
 KEEP_SCC = ("s_mov", "s_cmov", "s_cselect", "s_load", "s_buffer", "s_barrier", "s_wait", "s_nop", "s_branch", "s_cbranch", "s_endpgm", "s_sendmsg", "s_set", "s_sleep", "s_clause", "s_delay", "s_mul",
@@ -253,6 +253,12 @@ class Checker:
         taken, not_taken = x.next[:1], x.next[1:]
         if x.name in ("s_cbranch_scc0", "s_cbranch_scc1") and state.scc is not None:
             return taken if state.scc == (x.name == "s_cbranch_scc1") else not_taken
+        if x.name in ("s_cbranch_vccz", "s_cbranch_vccnz"):
+            name = "vcc" if self.machine.wave == 64 else "vcc_lo"
+            mask = None if name + "!" in state.masks else state.masks.get(name)
+            found = None if mask is None else self.machine.anywhere(mask)
+            if found is not None:
+                return taken if found == (x.name == "s_cbranch_vccnz") else not_taken
         return not_taken if x.name == "s_cbranch_execz" else x.next
 
     # --- one instruction
@@ -285,7 +291,7 @@ class Checker:
         if kind and not kind[1]:
             return
         for part in x.parts:
-            self.machine.compare(state.values, state.masks, part)
+            self.machine.compare(state.values, state.masks, part, state.scc, state.full)
             self.machine.execute(state.values, part, state.masks)
             if not state.full and part.name.startswith("v_") and part.operands:
                 state.narrow |= frozenset((part.operands[0],))
@@ -377,7 +383,7 @@ class Checker:
                 return before
             if operand == "-1":
                 return True, everything
-            return state.saved.get(operand, (False, state.masks.get(operand, everything)))
+            return state.saved.get(operand, (False, state.masks.get(operand, state.masks.get(operand + "?", everything))))
 
         name, o = x.name, x.operands
         now = before

@@ -94,6 +94,16 @@ class Rules(unittest.TestCase):
         self.assertEqual(faults([x.replace("s_add_i32", "s_add_co_i32").replace("s_waitcnt lgkmcnt(0)", "s_wait_dscnt 0x0").replace("ds_write", "ds_store").replace("ds_read", "ds_load")
                                  for x in loop], "gfx1201"), [])
 
+    def test_branches_on_masks_and_bits_are_followed(self):
+        # 8 is added to s4 while bit 6 of it is 0, so reads end before the writes begin.
+        loop = ["s_mov_b32 s4, 0", "v_lshlrev_b32_e32 v1, 2, v0", "v_mov_b32_e32 v2, s4", "ds_read_b32 v3, v2", "s_add_i32 s4, s4, 8", "s_bitcmp0_b32 s4, 6", "s_cselect_b64 s[6:7], -1, 0",
+                "s_and_b64 vcc, exec, s[6:7]", "s_cbranch_vccnz @2", "ds_write_b32 v1, v1 offset:60", "s_waitcnt lgkmcnt(0)", "s_barrier", "s_endpgm"]
+        self.assertEqual(faults(loop), [])
+        self.assertIn("race", faults([x.replace("offset:60", "offset:56") for x in loop]))
+        by_value = [*loop[:5], "s_and_b32 s5, s4, 64", "s_cselect_b64 s[6:7], -1, 0", "s_andn2_b64 vcc, exec, s[6:7]", *loop[8:]]
+        self.assertEqual(faults(by_value), [])
+        self.assertIn("race", faults([x.replace("offset:60", "offset:56") for x in by_value]))
+
     def test_scalars_that_are_kept_in_lanes_of_a_vector_register(self):
         # Each wave accesses its own word, whose address goes through a lane.
         wave = ["v_readfirstlane_b32 s2, v0", "v_writelane_b32 v9, s2, 3", "s_mov_b32 s2, 0", "v_readlane_b32 s4, v9, 3", "v_mov_b32_e32 v1, s4", "ds_write_b32 v1, v0", "ds_read_b32 v3, v1",
@@ -106,6 +116,11 @@ class Rules(unittest.TestCase):
     def test_halves_of_a_dual_instruction_read_before_they_write(self):
         wave = ["v_lshlrev_b32_e32 v9, 2, v0", "v_dual_cndmask_b32 v9, 0, v6 :: v_dual_lshlrev_b32 v8, 1, v9", "ds_store_b32 v8, v0", "ds_load_b32 v3, v8", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
         self.assertEqual(faults(wave, "gfx1100"), [])
+
+    def test_code_behind_the_end_of_a_kernel(self):
+        # LLVM may place a block behind the last s_endpgm.
+        lines = [(0, "s_cbranch_scc0 2", 8), (4, "s_endpgm", None), (8, "s_nop 1", None), (12, "s_branch 65533", 4), (16, "s_code_end", None), (20, "s_nop 0", None)]
+        self.assertEqual([x.name for x in machine_code.instructions(machine_code.trimmed(lines))], ["s_cbranch_scc0", "s_endpgm", "s_nop", "s_branch"])
 
     def test_all_lanes_are_on_at_a_matrix_instruction(self):
         product = "v_mfma_f32_16x16x16_f16 v[2:5], v[8:9], v[4:5], 0"

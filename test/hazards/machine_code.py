@@ -75,8 +75,8 @@ def disassembled(paths, processor):
 
 
 def trimmed(lines):
-    """The lines without the padding after the last s_endpgm."""
-    last = max((i for i, (_, text, _) in enumerate(lines) if text.startswith("s_endpgm")), default=len(lines) - 1)
+    """The lines without the padding behind the code."""
+    last = max((i for i, (_, text, _) in enumerate(lines) if not text.startswith(("s_code_end", "s_nop 0"))), default=len(lines) - 1)
     return lines[: last + 1]
 
 
@@ -117,7 +117,7 @@ def notes(path):
     with open(path, "rb") as f:
         document = code_object.document(f.read())
     kernels = {k[".name"]: {key[1:]: value for key, value in k.items()} for k in document["amdhsa.kernels"]}
-    return re.match(r"amdgcn-amd-amdhsa--([\w-]+)", document["amdhsa.target"])[1], kernels
+    return re.match(r"[\w.]+-amd-amdhsa-\w*-([\w-]+)", document["amdhsa.target"])[1], kernels
 
 
 def metadata(path):

@@ -135,6 +135,8 @@ OPERATIONS = {
     "lshl3_add": lambda a, b: (a << np.uint32(3)) + b,
     "lshl4_add": lambda a, b: (a << np.uint32(4)) + b,
 }
+# Scalar instructions whose condition code says that the result is not 0.
+NOT_ZERO = ("s_and_b32", "s_or_b32", "s_xor_b32", "s_andn2_b32", "s_and_not1_b32", "s_not_b32", "s_lshl_b32", "s_lshr_b32", "s_ashr_i32", "s_bfe_u32", "s_bfe_i32")
 COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal}
 PLAIN = {"bfe_u32": "bfe_u", "bfe_i32": "bfe_signed", "mul_u32_u24": "mul_u32_u24", "mul_i32_i24": "mul_i32_i24", "mad_u32_u24": "mad_u32_u24", "mad_i32_i24": "mad_i32_i24",
          "min_i32": "min_signed", "max_i32": "max_signed", "mul_hi_u32": "mul_hi", "mul_lo_u32": "mul_lo", "mad_u32": "mad"}
@@ -149,7 +151,7 @@ NO_RESULT = ("s_cmp", "s_bitcmp", "s_barrier", "s_wait", "s_nop", "s_cbranch", "
 
 @functools.cache
 def has_two_results(name):
-    return any(word in name for word in TWO_RESULTS)
+    return name.startswith("v_") and any(word in name for word in TWO_RESULTS)
 
 
 @functools.cache
@@ -214,13 +216,19 @@ class Machine:
         return COMPARISONS[m[1]](a, b)
 
     def condition(self, values, part):
-        """The condition code after a scalar comparison, if all waves have the same; None if it is unknown."""
-        m = re.fullmatch(r"s_cmpk?_(lt|le|gt|ge|eq|lg)_([ui])32", part.name)
+        """The condition code after a scalar instruction, if all waves have the same; None if it is unknown."""
+        if part.name in NOT_ZERO:
+            result = self.result(values, part, {})
+            return None if result is None else self.anywhere(result != 0)
+        m = re.fullmatch(r"s_cmpk?_(lt|le|gt|ge|eq|lg)_([ui])32|s_bitcmp([01])_b32", part.name)
         if not m:
             return None
         a, b = (self.value(values, s) for s in part.operands)
         if a is None or b is None:
             return None
+        if m[3]:
+            found = (a >> shift(b)) & np.uint32(1) == int(m[3])
+            return bool(found[0]) if np.all(found == found[0]) else None
         if part.name.startswith("s_cmpk") and m[2] == "i" and b[0] >> 15 & 1:
             b = b | np.uint32(0xFFFF0000)
         if m[2] == "i":
@@ -228,23 +236,46 @@ class Machine:
         found = COMPARISONS[m[1]](a, b)
         return bool(found[0]) if np.all(found == found[0]) else None
 
-    def compare(self, values, masks, part):
-        """Keeps the masks that comparisons and logic on them produce."""
+    def compare(self, values, masks, part, scc=None, full=False):
+        """Keeps the masks that comparisons, selections by the condition code `scc` and logic on them produce. `full`: EXEC enables all threads. The entry REGISTER? has the
+        threads for which a mask may be set that is not known exactly; REGISTER! says that EXEC was narrowed, so that threads which were off may be missing in the mask."""
         name, operands = part.name, part.operands
         if not operands or name.startswith("v_cmpx"):
             return
-        mask = None
+        mask, may, narrowed = None, None, not full
         if name.startswith("v_cmp"):
             mask = self.holds(values, part)
-        elif name.startswith("s_and_b") and len(operands) == 3 and not any(o.startswith("exec") for o in operands):
-            known = [masks[o] for o in operands[1:] if o in masks]
-            mask = np.logical_and.reduce(known) if known else None
-        elif name.startswith("s_mov_b") and operands[1] in masks:
-            mask = masks[operands[1]]
-        if mask is not None:
-            masks[operands[0]] = mask
-        elif operands[0] in masks:
-            del masks[operands[0]]
+        elif name.startswith(("s_and_b", "s_andn2_b", "s_and_not1_b")) and len(operands) == 3:
+            factors = [self.mask(masks, o, full) for o in operands[1:]]
+            if not name.startswith("s_and_b") and factors[1] is not None:
+                factors[1] = ~factors[1]
+            known = [f for f in factors if f is not None]
+            may = np.logical_and.reduce(known) if known else None
+            if len(known) == 2 or may is not None and not may.any():
+                mask, may = may, None
+        elif name.startswith("s_cselect_b") and scc is not None:
+            mask = self.mask(masks, operands[1 if scc else 2], full)
+        elif name.startswith("s_mov_b"):
+            mask = self.mask(masks, operands[1], full)
+        if not name.startswith("v_cmp"):
+            narrowed = any(o + "!" in masks or o.startswith("exec") and not full for o in operands[1:])
+        for key, found in ((operands[0], mask), (operands[0] + "?", may), (operands[0] + "!", self.all if mask is not None and narrowed and mask.any() else None)):
+            if found is not None:
+                masks[key] = found
+            else:
+                masks.pop(key, None)
+
+    def mask(self, masks, operand, full):
+        if operand in ("-1", "0"):
+            return self.all if operand == "-1" else ~self.all
+        if operand.startswith("exec"):
+            return self.all if full else None
+        return masks.get(operand)
+
+    def anywhere(self, mask):
+        """Whether the mask has a thread, if that is the same for all waves; else None."""
+        found = mask.reshape(-1, self.wave).any(axis=1)
+        return bool(found[0]) if np.all(found == found[0]) else None
 
     def execute(self, values, part, masks):
         """Sets the results of one instruction (or half of one)."""
