@@ -80,6 +80,25 @@ def median_ms(function, device, runs=30):
     return statistics.median(timed(function, device)[0] for _ in range(runs))
 
 
+def unwaited_ms(function, device, runs):
+    """The median time of the caller's thread, when nothing is under way and nothing is waited for; and the time of a call when
+    many are enqueued."""
+    import torch
+
+    wait, times = torch.cuda.synchronize if device == "cuda" else lambda: None, []
+    for _ in range(runs):
+        wait()
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    wait()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        function()
+    wait()
+    return statistics.median(times) * 1e3, (time.perf_counter() - begin) * 1e3 / runs
+
+
 @contextlib.contextmanager
 def alone(lock):
     """While processes that start wait for the one that measures."""
@@ -91,7 +110,7 @@ def alone(lock):
         yield
 
 
-def measure(name, backend, device, threads, lock):
+def measure(name, backend, device, threads, lock, calls):
     """One model with one backend, in this process, as a dict of figures."""
     import torch
     from kiln import torch_backend
@@ -107,19 +126,21 @@ def measure(name, backend, device, threads, lock):
         compiled = torch.compile(model, **more[backend])
         first, result = timed(lambda: compiled(x), device)
         error = max(((a - b).abs().max() / b.abs().max()).item() for a, b in zip(tensors_of(result), expected))
-        compiled(x)
-        later = median_ms(lambda: compiled(x), device)
+        for _ in range(calls):
+            compiled(x)
+        later = median_ms(lambda: compiled(x), device, max(30, calls))
+        host, queued = unwaited_ms(lambda: compiled(x), device, max(30, calls)) if calls > 1 else (0, 0)
     counters = torch._dynamo.utils.counters
     refused = [r.refused for r in torch_backend.graphs() if r.refused]
     found = sum(getattr(r, "found", False) for r in torch_backend.graphs())
-    return {"eager_ms": eager, "ms": later, "first_s": first / 1e3, "error": error, "graphs": counters["stats"]["unique_graphs"], "breaks": sum(counters["graph_break"].values()), "refused": refused, "found": found}
+    return {"eager_ms": eager, "ms": later, "host_ms": host, "queued_ms": queued, "first_s": first / 1e3, "error": error, "graphs": counters["stats"]["unique_graphs"], "breaks": sum(counters["graph_break"].values()), "refused": refused, "found": found}
 
 
 def in_process(name, backend, chosen, caches=None, lock=""):
     env = dict(os.environ)
     if caches:
         env |= {v: os.path.join(caches, v.lower()) for v in ("KILN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-    done = subprocess.run([sys.executable, __file__, name, "--only", backend, "--device", chosen.device, "--threads", str(chosen.threads), "--lock", lock], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, __file__, name, "--only", backend, "--device", chosen.device, "--threads", str(chosen.threads), "--calls", str(chosen.calls), "--lock", lock], capture_output=True, text=True, env=env)
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:300]}
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -130,6 +151,8 @@ def show(name, backend, cold, f):
         print(f"{name:20} {backend:16} failed: {f['failed']}", flush=True)
         return
     first = f"first call {cold['first_s']:5.1f} s cold, {f['first_s']:5.1f} s warm" if cold else f"first call {f['first_s']:5.1f} s"
+    if f["host_ms"]:
+        first = f"caller's thread {f['host_ms']:.3f} ms, enqueued {f['queued_ms']:.3f} ms, " + first
     note = f"; runs eagerly: {f['refused']}" if f["refused"] else ""
     print(f"{name:20} {backend:16} {f['ms']:8.3f} ms (eager {f['eager_ms']:.3f}), {first}, error {f['error']:.1e}, {f['graphs']} graphs, {f['breaks']} breaks, {f['found']} found in the cache{note}", flush=True)
 
@@ -140,13 +163,14 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cold", type=int, default=0)
+    parser.add_argument("--calls", type=int, default=1, help="calls before those that are timed; with more than 1, calls without a wait are timed, too")
     parser.add_argument("--backends", default=",".join(BACKENDS))
     parser.add_argument("--starting", type=int, default=1, help="processes that load torch while another one measures")
     parser.add_argument("--lock", default="", help=argparse.SUPPRESS)
     parser.add_argument("--only", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.only:
-        print(json.dumps(measure(chosen.models[0], chosen.only, chosen.device, chosen.threads, chosen.lock)))
+        print(json.dumps(measure(chosen.models[0], chosen.only, chosen.device, chosen.threads, chosen.lock, chosen.calls)))
         return
     pairs = [(name, backend) for name in chosen.models for backend in chosen.backends.split(",")]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(max(1, chosen.cold)) as pool:
