@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -55,7 +56,14 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
   // of the time of one pixel, but 1.2 with the few channels of its first layers in f16.
   if (whole_pixels && written_out_ && e.target.family == target_family::nvidia)
     pixels_ = std::clamp<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(width / 3)), 1, most_pixels);
-  while (written_out_ && pixels_ < most_pixels && pixels_ < width &&
+  // LLVM's scheduler for AMD moves all loads of several pixels ahead of the sums. With more of them than there are
+  // registers, its register allocator takes minutes.
+  auto loads = [&](std::int64_t pixels) {
+    return taps / shape_.window.back() * (shape_.window.back() + (pixels - 1) * shape_.strides.back());
+  };
+  const std::int64_t most_loads =
+      e.target.family == target_family::amdgpu ? most_loads_ahead : std::numeric_limits<std::int64_t>::max();
+  while (written_out_ && pixels_ < most_pixels && pixels_ < width && loads(2 * pixels_) <= most_loads &&
          vectors / (2 * pixels_) >= resident_threads * e.target.gpu.compute_units)
     pixels_ *= 2;
   if (written_out_)

@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,13 @@ class Prepared:
         return error
 
 
+def kiln(options, *arguments):
+    done = subprocess.run([options.kiln, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["?"])[-1][:300])
+    return done.stdout
+
+
 def prepare(options, path, target, folder):
     model = resized(path, pairs(options.size, ":"), folder)
     settings = onnxruntime.SessionOptions()
@@ -97,14 +105,13 @@ def prepare(options, path, target, folder):
     dims = pairs(options.dim, "=")
     data = inputs_of(session, dims, pairs(options.high, ":"), options.inputs)
     wanted = dict(zip([o.name for o in session.get_outputs()], session.run(None, data)))
-    # Kiln calls a dimension without a name INPUT_dimAXIS.
+    kiln(options, "compile", model, "-o", f"{folder}/m.kiln", *(["--fp16"] if options.fp16 else []))
+    # Kiln calls a dimension without a name INPUT_dimAXIS. It knows some from others, or from the weights.
     open_dims = {d or f"{i.name}_dim{axis}": data[i.name].shape[axis] for i in session.get_inputs() for axis, d in enumerate(i.shape) if not isinstance(d, int)}
-    bound = [x for d, n in sorted(open_dims.items()) for x in ("--dim", f"{d}={n}")]
-    for command in (["compile", model, "-o", f"{folder}/m.kiln", *(["--fp16"] if options.fp16 else [])],
-                    ["finalize", f"{folder}/m.kiln", "--target", target, "-o", f"{folder}/objects", "--export-constants", "--no-cache", *bound]):
-        done = subprocess.run([options.kiln, *command], capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError((done.stderr.strip().splitlines() or ["?"])[-1][:300])
+    shapes = " ".join(i["shape"] for i in json.loads(kiln(options, "inspect", "--json", f"{folder}/m.kiln"))["inputs"])
+    left = {d.strip() for shape in re.findall(r"\[(.*?)\]", shapes) for d in shape.split(",")}
+    bound = [x for d, n in sorted(open_dims.items()) if d in left for x in ("--dim", f"{d}={n}")]
+    kiln(options, "finalize", f"{folder}/m.kiln", "--target", target, "-o", f"{folder}/objects", "--export-constants", "--no-cache", *bound)
     with open(f"{folder}/objects/kernels.json") as f:
         document = json.load(f)
     # An input that nothing reads is not among the values.
