@@ -3,6 +3,7 @@
 the pages outside that mkdocs.yml lists, and every file that one of them links to. So links work in both, unchanged.
 
     scripts/site.py FOLDER
+    scripts/site.py --check      exits 1 if the menu in mkdocs.yml lacks a page of docs/
 """
 import pathlib
 import re
@@ -11,6 +12,9 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+# Words behind the language of a block ("python gpu") are for the tests that run it. mkdocs takes such a line for text, and the end of
+# the block for the beginning of one.
+FENCE = re.compile(r"^( *```\w+) .*$", re.M)
 
 
 def linked_files(page):
@@ -30,7 +34,7 @@ def write_page(path, folder):
         target = (path.parent / match[1]).resolve()
         return f"]({match[1].rstrip('/')}/README.md)" if "://" not in match[1] and target.is_dir() else match[0]
 
-    to.write_text(LINK.sub(to_index, text), encoding="utf-8")
+    to.write_text(FENCE.sub(r"\1", LINK.sub(to_index, text)), encoding="utf-8")
 
 
 def write_index(path, folder):
@@ -43,9 +47,20 @@ def write_index(path, folder):
     return pages
 
 
+def listed_pages():
+    return re.findall(r"\s([\w/]+\.md)$", (TOP / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+
+
+def check_menu():
+    missing = sorted({f"docs/{p.name}" for p in (TOP / "docs").glob("*.md")} - set(listed_pages()))
+    for page in missing:
+        print(f"site: error: the menu in mkdocs.yml lacks {page}", file=sys.stderr)
+    return int(bool(missing))
+
+
 def main(folder):
     shutil.rmtree(folder, ignore_errors=True)
-    listed = re.findall(r"\s([\w/]+\.md)$", (TOP / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
+    listed = listed_pages()
     todo, done = [TOP / name for name in listed], set()
     while todo:
         path = todo.pop()
@@ -65,4 +80,6 @@ def main(folder):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--check":
+        sys.exit(check_menu())
     print(f"{main(pathlib.Path(sys.argv[1]).resolve())} files in {sys.argv[1]}")

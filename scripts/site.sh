@@ -8,11 +8,9 @@ if ! "$tools/bin/mkdocs" --version >/dev/null 2>&1; then
   python3 -m venv "$tools"
   "$tools/bin/pip" install -q --disable-pip-version-check mkdocs-material
 fi
+python3 scripts/site.py --check
 python3 scripts/site.py build/site/pages
 NO_MKDOCS_2_WARNING=1 "$tools/bin/mkdocs" build --strict >build/site/log 2>&1 || { grep -v "^INFO" build/site/log >&2; exit 1; }  # --quiet would hide warnings from --strict
-for page in docs/*.md; do
-  grep -q "^ *- $page\$" mkdocs.yml || { echo "site: error: the menu lacks $page" >&2 && exit 1; }
-done
 if leak=$(grep -rlE '(src|href)="https?://[^"]*\.(js|css|woff2?)"' build/site/html --include='*.html'); then
   echo "site: error: pages load files from elsewhere: $leak" >&2 && exit 1
 fi
