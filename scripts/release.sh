@@ -35,7 +35,7 @@ part_wheel() { scripts/wheel.sh "$build" "$output"; }
 part_plugin() { scripts/onnxruntime_wheel.sh "$build" "$output"; }
 part_site() {
   scripts/site.sh
-  tar c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C build site | gzip -9n >"$output/kiln-$version-site.tar.gz"
+  tar c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --transform "s,^html,kiln-$version-site," -C build/site html | gzip -9n >"$output/kiln-$version-site.tar.gz"
 }
 part_sbom() {
   [ -f "$build/tools/kiln" ] || scripts/build.sh "$(basename "$build")"
