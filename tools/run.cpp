@@ -7,13 +7,14 @@
 
 #include "tools/command.hpp"
 #include "tools/opened_model.hpp"
+#include "tools/shape_list.hpp"
 #include "tools/tuning_report.hpp"
 
 namespace kiln::tools {
 namespace {
 
 struct options : model_options {
-  std::string output_dir;
+  std::string output_dir, shape_list;
   bool dump = false;
 };
 
@@ -75,6 +76,15 @@ int run_model(const options& o, const output_options& output) {
   return 0;
 }
 
+int run_shapes(const options& o, const output_options& output) {
+  if (o.tune != "off" || o.dump)
+    throw error(error_kind::usage,
+                fmt::format("--shape-list: {} is for one set of sizes", o.dump ? "--dump-output" : "--tune"));
+  const auto document = run_shape_list(o, read_shape_list(o.shape_list), o.output_dir, output);
+  output.print(document, [&] { print_shape_list(document); });
+  return 0;
+}
+
 }  // namespace
 
 action declare_run(CLI::App& app) {
@@ -83,7 +93,12 @@ action declare_run(CLI::App& app) {
   add_model_options(app, *o);
   app.add_option("--output-dir", o->output_dir, "Folder for NAME.npy of every output");
   app.add_flag("--dump-output", o->dump, "Print the elements of every output");
-  return [o](const output_options& output) { return run_model(*o, output); };
+  app.add_option("--shape-list", o->shape_list,
+                 "File with a set of sizes on each line, such as batch=1 or x:1x3x224x224: runs once at each, in one "
+                 "session, and writes the outputs of set N to N in the --output-dir");
+  return [o](const output_options& output) {
+    return o->shape_list.empty() ? run_model(*o, output) : run_shapes(*o, output);
+  };
 }
 
 }  // namespace kiln::tools

@@ -106,6 +106,25 @@ class Commands(KilnCase):
         self.kiln("run", self.compiled(), "--no-cache")
         self.assertFalse(os.path.exists(self.path("cache")))
 
+    def test_run_at_every_line_of_a_list_of_shapes(self):
+        file = self.compiled(self.conv_model(batch="N"))
+        with open(self.path("sizes"), "w") as f:
+            f.write("# two ways of saying it\nN=2\n\n  x:3x3x9x7  # the other one\nN=1\n")
+        document = self.json("run", file, "--shape-list", self.path("sizes"), "--specialize", "off", "--no-cache", "--output-dir", self.path("out"))
+        self.assertEqual([s["sizes"] for s in document["sets"]], ["N=2", "x:3x3x9x7", "N=1"])
+        self.assertGreater(document["sets"][0]["compiled"], 0)
+        self.assertEqual([s["compiled"] for s in document["sets"][1:]], [0, 0])
+        for number, rows in enumerate((2, 3, 1)):
+            self.assertEqual(document["sets"][number]["outputs"], [{"name": "y", "shape": f"f32[{rows}, 5, 9, 7]"}])
+            self.assertEqual(np.load(self.path(f"out/{number}/y.npy")).shape, (rows, 5, 9, 7))
+        self.assertRegex(self.kiln("run", file, "--shape-list", self.path("sizes")).stdout, r"N=2: .*\n +output y .*\n +x:3x3x9x7: ")
+        for text, code, words in ("N=2\nM=1\n", 2, "line 2"), ("x:1x4x9x7\n", 5, "line 1"), ("# nothing\n", 2, "no sizes"), ('"N=1\n', 2, "line 1"):
+            with open(self.path("bad"), "w") as f:
+                f.write(text)
+            self.assertIn(words, self.error_line(self.kiln("run", file, "--shape-list", self.path("bad"), code=code)))
+        self.kiln("run", file, "--shape-list", self.path("absent"), code=3)
+        self.kiln("run", file, "--shape-list", self.path("sizes"), "--tune", "quick", code=2)
+
     def test_perf_json_has_the_agreed_keys(self):
         document = self.json("perf", self.compiled(), "-n", "5", "--warmup", "1", "--threads", "1", "--per-kernel")
         self.assertLessEqual(PERF_KEYS, set(document))
