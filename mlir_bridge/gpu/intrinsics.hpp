@@ -22,7 +22,8 @@ struct intrinsic_names {
 };
 const intrinsic_names& intrinsics(target_family family);
 
-// What LLVM's schedulers for AMD GPUs may move across a point. Matrix instructions are not among the arithmetic.
+// Instructions that LLVM's schedulers for AMD GPUs may move across a point. Matrix instructions are not among the
+// arithmetic.
 enum class passing { nothing, arithmetic };
 // A point in the schedule: loads that are issued before it stay in front of the work that hides their latency, and that
 // work stays in front of the wait. Emits nothing on NVIDIA GPUs, where ptxas schedules.

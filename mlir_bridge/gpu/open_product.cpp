@@ -22,12 +22,14 @@ constexpr double never = std::numeric_limits<double>::infinity();
 // take 1.6 and 1.3 times the bytes of those for the largest size; versions that are worth 0.8 took 2.1 and 1.4 times.
 constexpr std::size_t most_versions = 3;
 constexpr double worth_a_version = 1.2;
-// Between generators the estimates are less sure than within one.
+// Factor on the estimate of a version of another generator than the one that a known number of rows would use:
+// estimates of different generators compare less well.
 constexpr double other_generator = 1.15;
 // The values of open dimensions at which versions are compared, up to this many rows.
 constexpr std::int64_t ladder[]{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 constexpr std::int64_t most_rows = std::int64_t{1} << 18;
 
+// Values of the open dimensions at which versions are compared, and the tile that a product of these sizes would use.
 struct sample {
   dim_bindings values;
   std::int64_t rows = 0;
@@ -39,7 +41,7 @@ struct sample {
   std::optional<narrow_product_shape> narrow;
 };
 
-// One of them is set.
+// How a version computes the product. Exactly one member is set.
 struct version {
   std::optional<tile_shape> staged;
   std::optional<wgmma_tile> copied;
@@ -123,7 +125,7 @@ std::vector<version> find_versions(kernel_emitter& e, const contraction_problem&
 
 struct used_version {
   version made;
-  const sample* first;  // of those that it computes
+  const sample* first;  // of the samples that it computes
   dim used;             // 1 at the numbers of rows that it computes, else 0
 };
 

@@ -4,8 +4,8 @@
 //  * outer (the last axis is kept): a thread owns a vector of columns; the members of a team are the threads of a
 //    workgroup with one vector.
 // A team is what Kokkos calls by this name: threads that share a reduction.
-// What a thread owns is walked in pieces: written out where they fit its registers, so that they can be kept there,
-// otherwise in a loop. Of rows of an open length the number of pieces is known at run time only.
+// A thread walks its part of a row in pieces. Their code is written out where they fit its registers, so that they can
+// be kept there, and is a loop otherwise. Of rows of an open length the number of pieces is known at run time only.
 //
 //   row_team team(e, input, axes);
 //   team.open("softmax");

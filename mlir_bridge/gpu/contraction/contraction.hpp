@@ -1,4 +1,4 @@
-// What the generators of contractions share before they are chosen. Internal to mlir_bridge/gpu.
+// Functions for all generators of contractions, before one is chosen. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/contraction/tile_shape.hpp"

@@ -17,7 +17,7 @@ namespace kiln::gpu {
 void emit_attention(kernel_emitter& e);
 // Returns 2^x of f32 in one instruction. A result below 2^-126 may be 0.
 Value power_of_two(code_builder& code, Value x);
-// What a tuner may vary of whatever generates it.
+// Returns the configurations that a tuner may try for the generator that takes it.
 std::vector<candidate> attention_space(kernel_emitter& e);
 
 // The anchor's tensors and extents. Query heads that share keys are rows beside each other: row = (head in the group) *

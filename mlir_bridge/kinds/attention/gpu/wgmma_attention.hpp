@@ -56,7 +56,7 @@ struct wgmma_attention_operands {
 // configuration's "wgmma" (0: never; 1: small problems too), "consumers", "keys", "stages", "turns", "producer",
 // "key_parts" and "bounded" overrule the choice.
 bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
-// What a tuner may vary of it; empty where it is always false.
+// Returns the configurations that a tuner may try; none where it is always false.
 std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_problem& problem);
 
 void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem,

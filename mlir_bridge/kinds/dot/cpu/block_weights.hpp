@@ -25,8 +25,8 @@ std::optional<block_weights> find_block_weights(const kernel_emitter& e, const d
 // The scales or offsets of `count` consecutive blocks of a column, from block `first` on, as f32.
 Value of_blocks(kernel_emitter& e, value v, Value column, Value first, std::int64_t count = 1);
 
-// Of 2 * lanes consecutive elements, given as two vectors: the even ones, then the odd ones, as codes of 4 bits come
-// out of their bytes.
+// Divides 2 * lanes consecutive elements, given as two vectors, into the even and the odd ones: the order in which
+// codes of 4 bits come out of their bytes.
 values even_and_odd(code_builder& code, Value low, Value high);
 
 }  // namespace kiln::cpu

@@ -20,7 +20,7 @@ namespace {
 namespace arith = mlir::arith;
 
 constexpr std::int64_t digits = 3, digit_bits = 8;
-// So many rows read each column once. More rows are taken by twos.
+// Up to this many rows are computed in one pass over the columns. More rows are taken two at a time.
 constexpr std::int64_t most_rows_once = 4;
 // Elements whose codes are in one lane of 32 bits, the even ones and the odd ones.
 constexpr std::int64_t elements_of_lane = 8;
@@ -122,7 +122,7 @@ class digit_dot {
     }
   }
 
-  // What is to be added to every code if it is the same whole number, small enough to be added to sums of products.
+  // Returns the offset of the codes if it is one whole number for all, small enough to be added to sums of products.
   std::optional<std::int64_t> whole_offset() const {
     constexpr double most = 16;
     double offset = is_signed_ ? -8 : 0;
@@ -254,7 +254,7 @@ class digit_dot {
     return part;
   }
 
-  // What is to be added to a code, in each lane.
+  // Returns the offset of the codes, in each lane.
   Value offset_of(Value column, Value block, std::int64_t lanes) {
     Value offset = in_lanes(lanes, [&](std::int64_t n) { return of_blocks(e, *weights_.offsets, column, block, n); });
     if (weights_.subtracts_offset) offset = code.make<arith::NegFOp>(offset);

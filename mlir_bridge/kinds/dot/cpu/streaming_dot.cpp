@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t lines_at_once = 8;
 // KiB of sums that stay in the first-level cache.
 constexpr std::int64_t sums_kb = 16;
-// Lines from one that is added to the one that is requested meanwhile. Memory is asked for whole lines of which a
-// thread reads a part; the processor's own requests end at each page.
+// Distance in lines from the line that is added to the one that is prefetched meanwhile. Hardware prefetchers stop at
+// the end of each page.
 constexpr std::int64_t lines_ahead = 16;
 // Smaller matrices stay in the caches from run to run.
 constexpr std::int64_t requested_bytes = 256 << 10;

@@ -1,6 +1,6 @@
 // dot with one or two rows on the left and a row-major matrix on the right, which is read once, several whole lines at
-// a time, as memory likes it; the sums are in the first-level cache meanwhile. Threads divide the columns, or the lines
-// if these are short.
+// a time, because memory is fastest where addresses follow one another; the sums are in the first-level cache
+// meanwhile. Threads divide the columns, or the lines if these are short.
 #pragma once
 
 #include "mlir_bridge/codegen/kernel_emitter.hpp"

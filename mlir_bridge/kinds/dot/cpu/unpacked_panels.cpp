@@ -13,7 +13,7 @@ namespace kiln::cpu {
 
 namespace {
 
-// What an item has on the stack: a piece of its panel, and the sums of its rows.
+// Stack memory of a work item: a piece of its panel, and the sums of its rows.
 constexpr std::int64_t panel_bytes = 16 << 10, sums_bytes = 24 << 10;
 
 // Turns a square of numbers: lane c of element r becomes lane r of element c. The number of lanes is a power of two.

@@ -6,17 +6,17 @@ namespace kiln::cpu {
 
 namespace {
 
-// Bytes of codes from those that are read to those that are asked for: enough for the time that memory takes, and not
-// more than a part of the second-level cache.
+// Distance in bytes from the codes that are read to those that are prefetched: enough to cover the latency of memory,
+// and no more than a part of the second-level cache.
 constexpr std::int64_t least_ahead = 4 << 10, most_ahead = 64 << 10, line_bytes = 64;
 
-// Whole groups of columns; of long columns, a place in the same one.
+// Returns the distance for groups of columns of this many bytes: whole groups, or a place in the same long column.
 std::int64_t bytes_ahead(std::int64_t group) {
   return group > most_ahead ? least_ahead : (least_ahead + group - 1) / group * group;
 }
 
-// Returns the buffer that holds `count` numbers of v, one after the other: v is a parameter with other dims or with
-// broadcast or converted elements.
+// Returns the buffer with the `count` numbers of v, one after the other, if v is a parameter that is perhaps reshaped,
+// broadcast or converted; otherwise nullopt.
 std::optional<buffer> memory_of(const kernel_emitter& e, value v, std::int64_t count) {
   while (!e.in_memory(v) || v.type().element_count() != count || storage_bits(v.type().type) < 8) {
     const operation& op = v.producer->op();

@@ -1,5 +1,5 @@
-// Requests to memory for the weights of columns that are multiplied a little later. Groups of columns are read one
-// after the other, some columns abreast; the processor's own requests follow such an order badly.
+// Software prefetches of the weights of columns that are multiplied a little later. Groups of columns are read one
+// after the other, some columns abreast, an order that hardware prefetchers predict badly.
 #pragma once
 
 #include "mlir_bridge/kinds/dot/cpu/block_weights.hpp"
@@ -11,10 +11,10 @@ class weights_ahead {
   // `columns` are read abreast.
   weights_ahead(kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights, std::int64_t columns);
 
-  // Asks for the codes of later columns (of long ones: of the same column) when `bytes` of them at byte `place` are
-  // read.
+  // Prefetches codes of later columns (of a long column: codes of the same one), to be called where `bytes` of codes at
+  // byte `place` are read.
   void codes(Value place, std::int64_t bytes);
-  // Asks for the scales and offsets of as many columns as are read from `column` on.
+  // Prefetches the scales and offsets of as many columns as are read abreast, from `column` on.
   void scales(Value column);
 
  private:
