@@ -110,6 +110,19 @@ void matrix_product::write(std::span<const Value> sums, Value lane, Value memory
   }
 }
 
+void matrix_product::write_transposed(std::span<const Value> sums, Value lane, Value memory, std::int64_t column,
+                                      std::int64_t pitch) const {
+  const result_map& d = unit_.d;
+  const Value own_column = code_.mul(code_.div(lane, d.row_lanes), d.row_scale),
+              own_row = code_.mul(code_.rem(lane, d.column_lanes), d.column_scale);
+  const Value base = byte_address(code_, memory, code_.mul(code_.add(code_.mul(own_row, pitch), own_column), 4));
+  for (std::int64_t r = 0; r < d.registers; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    const std::int64_t place = d.column_of_register[at] * pitch + d.row_of_register[at] + column;
+    code_.make<mlir::LLVM::StoreOp>(sum_register(sums, r), byte_address(code_, base, place * 4), 4u);
+  }
+}
+
 void wave_barrier(code_builder& code, target_family family) {
   if (family == target_family::nvidia) {
     call_intrinsic(code, "llvm.nvvm.bar.warp.sync", {}, {code.integer(code.builder.getI32Type(), -1)});

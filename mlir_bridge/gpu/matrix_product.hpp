@@ -31,6 +31,9 @@ class matrix_product {
   fragment minus_128() const;
   // Writes a tile's sums to a matrix of 4-byte elements in shared memory, from row 0 and the given column on.
   void write(std::span<const Value> sums, Value lane, Value memory, std::int64_t column, std::int64_t pitch) const;
+  // The same where the rows of the matrix are the columns of the instruction.
+  void write_transposed(std::span<const Value> sums, Value lane, Value memory, std::int64_t column,
+                        std::int64_t pitch) const;
 
  private:
   Value factor(const fragment& f, std::int64_t step) const;

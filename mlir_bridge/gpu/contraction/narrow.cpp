@@ -7,6 +7,7 @@
 #include "mlir_bridge/gpu/contraction/gather.hpp"
 #include "mlir_bridge/gpu/contraction/loads_first.hpp"
 #include "mlir_bridge/gpu/contraction/multiplier.hpp"
+#include "mlir_bridge/gpu/contraction/packed_product.hpp"
 #include "mlir_bridge/gpu/contraction/row_scales.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/matrix_product.hpp"
@@ -59,13 +60,14 @@ class narrow_kernel {
   // On the vector unit, neighbouring lanes read neighbouring chunks of one row. Every lane holds all rows of A as its
   // parts.
   factor_map b_map() const {
+    if (shape_.grouped) return shape_.unit->a;
     return shape_.unit ? shape_.unit->b
                        : factor_map{static_cast<int>(shape_.chunks), static_cast<int>(shape_.columns_of_tile), 1, 0, 1,
                                     static_cast<int>(shape_.chunks)};
   }
   factor_map a_map() const {
     if (!shape_.unit) return factor_map{1, 1, static_cast<int>(shape_.rows), 1, 1, static_cast<int>(shape_.chunks)};
-    factor_map map = shape_.unit->a;
+    factor_map map = shape_.grouped ? shape_.unit->b : shape_.unit->a;
     map.parts = static_cast<int>(shape_.row_parts);
     return map;
   }
@@ -238,7 +240,35 @@ class narrow_kernel {
     }
   }
 
+  // A step of packed weights whose scales multiply the sums of their group. All loads are issued first, those of the
+  // weights before preceding kernels end.
+  values run_grouped_step(Value step, values sums, bool early) {
+    evaluator ev(e_);
+    const std::size_t arguments = e_.arguments().size();
+    const auto unroll = static_cast<std::size_t>(shape_.unroll);
+    std::vector<std::vector<loaded_codes>> codes(unroll);
+    for (std::size_t u = 0; u < unroll; ++u)
+      for (const wanted_chunk& w : wanted_of_b(step, static_cast<std::int64_t>(u)))
+        codes[u].push_back(
+            load_codes(e_, ev, *w.from->packed, w.request.row, code_.add(w.request.k_tile, w.request.k_inner)));
+    if (early) begin_after_predecessors(arguments);
+    std::vector<std::vector<values>> rows(unroll);
+    for (std::size_t u = 0; u < unroll; ++u) gather(ev, wanted_of_a(step, static_cast<std::int64_t>(u)), rows[u]);
+    issue_loads(e_);
+    for (std::size_t u = 0; u < unroll; ++u) {
+      values chunks;
+      for (const values& turn : rows[u]) {
+        chunks.push_back(turn[0]);
+        if (scales_) scales_->add(turn, std::span(sums).last(static_cast<std::size_t>(scales_->sums())));
+      }
+      add_packed_products(code_, *product_, *shape_.unit, codes[u],
+                          is_signed_integer(problem_.b.packed->codes.type().type), chunks, sums);
+    }
+    return sums;
+  }
+
   values run_step(Value step, values sums, bool early) {
+    if (shape_.grouped) return run_grouped_step(step, std::move(sums), early);
     evaluator ev(e_);
     std::vector<std::vector<values>> chunks(static_cast<std::size_t>(shape_.unroll));
     const bool packed = shape_.together > 1;
@@ -366,9 +396,12 @@ class narrow_kernel {
   void write_wave(values sums, Value memory) {
     if (product_) {
       const auto count = static_cast<std::size_t>(product_->values_per_tile());
-      for (std::int64_t tile = 0; tile < all_tiles(); ++tile)
-        product_->write(std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count),
-                        group_.lane(), memory, tile * shape_.columns_of_tile, shape_.pitch());
+      for (std::int64_t tile = 0; tile < all_tiles(); ++tile) {
+        const auto own = std::span<const Value>(sums).subspan(static_cast<std::size_t>(tile) * count, count);
+        const std::int64_t column = tile * shape_.columns_of_tile;
+        if (shape_.grouped) product_->write_transposed(own, group_.lane(), memory, column, shape_.pitch());
+        else product_->write(own, group_.lane(), memory, column, shape_.pitch());
+      }
       return;
     }
     auto plus = [&](Value a, Value b) {

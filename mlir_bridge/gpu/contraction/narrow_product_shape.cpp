@@ -17,6 +17,19 @@ std::int64_t floor_power(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 1))));
 }
 
+// Returns true if the steps of a wave along k, of `of_group` elements each, lie within groups of weights that share a
+// scale, and enough waves have whole steps.
+bool applies_scales(const contraction_problem& problem, const narrow_product_shape& shape, std::int64_t rows,
+                    std::int64_t of_group) {
+  constexpr std::int64_t least_waves = 4;
+  const auto fits = [&](const operand& b) {
+    return b.packed && b.packed->group % of_group == 0 &&
+           b.packed->codes.type().type == problem.b.packed->codes.type().type;
+  };
+  return shape.unit && shape.unit->m == 16 && shape.unit->n == 8 && rows <= shape.unit->n && fits(problem.b) &&
+         (!problem.second || fits(problem.second->b)) && problem.k.value() % (of_group * least_waves) == 0;
+}
+
 }  // namespace
 
 std::int64_t columns_of(const contraction_problem& problem) { return (problem.n * problem.batch).value(); }
@@ -45,8 +58,11 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   // The vector unit needs as many chunks of every row of A in registers.
   shape.together = std::clamp<std::int64_t>(problem.b.piece / elements_of_chunk(types.factor), 1,
                                             shape.unit ? most_together : floor_power(2 * most_together / shape.rows));
-  const std::int64_t groups =
-      ceil_div(problem.k.value(), shape.chunks * shape.together * elements_of_chunk(types.factor));
+  const std::int64_t of_group = shape.chunks * shape.together * elements_of_chunk(types.factor),
+                     groups = ceil_div(problem.k.value(), of_group);
+  if (e.target.family == target_family::nvidia && types.factor == element_type::f16 && shape.together == most_together)
+    shape.grouped = applies_scales(problem, shape, rows, of_group);
+  if (shape.grouped) shape.rows = shape.unit->n, shape.columns_of_tile = shape.unit->m, shape.row_parts = 1;
   // Use as many threads as a workgroup may have, each with little work. On an H200 this is within 2 % of the best for 1
   // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
   // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
@@ -65,7 +81,8 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   // leave one workgroup for each compute unit.
   const std::int64_t for_each_unit = ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units);
   const bool reads_rows_again = e.target.family == target_family::amdgpu && shape.unit && rows > 1;
-  const std::int64_t columns = packed             ? std::min<std::int64_t>(for_each_unit, 2)
+  const std::int64_t columns = shape.grouped      ? 1
+                               : packed           ? std::min<std::int64_t>(for_each_unit, 2)
                                : reads_rows_again ? std::min<std::int64_t>(for_each_unit, 4)
                                : ahead            ? (share >= 4 ? 4 : 2)
                                                   : std::min<std::int64_t>(share, 2);
@@ -78,10 +95,13 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const std::int64_t most_waves =
       std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));
   shape.waves = std::clamp<std::int64_t>(shape.waves, 1, most_waves);
+  while (shape.grouped && groups % shape.waves) shape.waves /= 2;
+  const std::int64_t of_tile = shape.grouped ? shape.unit->a.parts : 1;
   shape.unroll = std::clamp<std::int64_t>(
       groups / shape.waves, 1,
-      packed ? std::clamp<std::int64_t>(most_packed_loads / (shape.tiles * shape.products), 1, most_unroll)
+      packed ? std::clamp<std::int64_t>(most_packed_loads / (shape.tiles * shape.products * of_tile), 1, most_unroll)
              : most_unroll);
+  while (shape.grouped && groups / shape.waves % shape.unroll) --shape.unroll;
   if (const std::int64_t stages = choose(configuration, "narrow_stages", ahead); plain && shape.unit && stages > 1) {
     const std::int64_t chunks = shape.tiles * shape.products * shape.unit->b.parts + shape.row_parts;
     if (stages * shape.waves * chunks * row.wave * chunk_bytes <= row.lds_bytes)

@@ -27,10 +27,15 @@ struct narrow_product_shape {
   std::int64_t row_parts = 1;
   // Products of the same rows (contraction_problem::second), each with its own tiles.
   std::int64_t products = 1;
+  // The instruction's first factor is columns of packed weights, its second one up to eight rows, and the scales of the
+  // weights multiply the sums (packed_weights.hpp).
+  bool grouped = false;
   std::int64_t columns() const { return columns_of_tile * tiles; }
   std::int64_t pitch() const { return columns() * products + 4; }
   // The most rows that the problem may have.
-  std::int64_t most_rows() const { return unit && unit->a.part_rows > 0 ? row_parts * unit->a.part_rows : rows; }
+  std::int64_t most_rows() const {
+    return unit && !grouped && unit->a.part_rows > 0 ? row_parts * unit->a.part_rows : rows;
+  }
   friend bool operator==(const narrow_product_shape&, const narrow_product_shape&) = default;
 };
 

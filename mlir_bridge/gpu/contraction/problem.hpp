@@ -9,6 +9,7 @@
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/tuning_space.hpp"
+#include "mlir_bridge/gpu/contraction/packed_weights.hpp"
 
 namespace kiln::gpu {
 
@@ -41,6 +42,8 @@ struct operand {
   element_type type = element_type::f32;
   // For rows beyond the last one, returns the elements of any row. Never reads outside the tensor.
   std::function<found_elements(evaluator&, const element_request&)> find;
+  // What `find` computes elements of, where the operand consists of such weights.
+  std::optional<packed_weights> packed = {};
 };
 
 // The types of a product: that of the factors in shared memory, and that of the sums.

@@ -96,6 +96,7 @@ contraction_problem dot_problem(kernel_emitter& e, value a) {
   const element_type factor = types_of(a.type().type, b.type().type).factor;
   p.a = matrix_operand(e, a, factor, {batch_sizes, p.m, p.k, op.transpose_a});
   p.b = matrix_operand(e, b, factor, {batch_sizes, p.n, p.k, !op.transpose_b});
+  if (op.transpose_b) p.b.packed = find_packed_weights(e, b);
   p.locate = [&e, batch_sizes, m = known_bound(p.m), n = known_bound(p.n)](code_builder&, Value batch, Value row,
                                                                            Value column, std::int64_t lanes) {
     position where;
@@ -140,6 +141,7 @@ bool emit_joined_dot(kernel_emitter& e) {
     const bool depth_first = !joined->second->op().get_if<dot>()->transpose_b;
     problem.second = {matrix_operand(e, weights, problem.types().factor, {{}, problem.n, problem.k, depth_first}),
                       {const_cast<instruction*>(joined->second), 0}};
+    if (!depth_first) problem.second->b.packed = find_packed_weights(e, weights);
     if (problem.second->b.along_rows != problem.b.along_rows || problem.second->b.piece != problem.b.piece ||
         e.only_parameters(weights) != e.only_parameters(e.anchor()->inputs()[1]))
       return false;
