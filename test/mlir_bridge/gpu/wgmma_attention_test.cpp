@@ -117,7 +117,7 @@ TEST(wgmma_attention, three_consumers_where_they_save_rounds) {
   EXPECT_EQ(threads(12, 4096, true), 512);
   EXPECT_EQ(threads(12, 1024, true), 384);
   const attention_case one{{1, 16, 4096, 64}, {1, 16, 4096, 64}};
-  EXPECT_THAT(finalize_for(one).ptx, HasSubstr("m64n80k16"));
+  EXPECT_THAT(finalize_for(one).ptx, HasSubstr("m64n112k16"));
   EXPECT_EQ(finalize_for(one, "sm_90", {{"consumers", 2}}).kernel.launches[0].block, 384);
 }
 

@@ -50,7 +50,7 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   // at depth 128. Depth 256 needs more registers than 168.
   wgmma_attention_tile tile{.depth = p.n.depth, .limited = p.limit.has_value()};
   tile.consumers = choose(configuration, "consumers", choose_consumers(e, p));
-  tile.keys = p.n.depth == 64 ? (tile.consumers == 3 ? 80 : 128) : p.n.depth == 128 ? 96 : 80;
+  tile.keys = p.n.depth == 64 ? (tile.consumers == 3 ? 112 : 128) : p.n.depth == 128 ? 96 : 80;
   tile.keys = choose(configuration, "keys", tile.keys);
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
     return std::nullopt;
