@@ -32,6 +32,7 @@ double median(std::vector<double> values) {
 struct answer {
   std::size_t compiled = 0;
   double made = 0, first = 0, steady = 0;
+  std::size_t arena = 0;  // bytes
   std::vector<literal> outputs;
 };
 
@@ -63,7 +64,7 @@ answer ask(session& s, const dim_bindings& sizes) {
   constexpr std::size_t fewest = 5;
   const auto begin = clock::now();
   const auto at = s.at(sizes);
-  answer result{at->report().misses, milliseconds_since(begin), 0, 0, {}};
+  answer result{at->report().misses, milliseconds_since(begin), 0, 0, at->executable().plan().arena_bytes, {}};
   std::vector<literal> inputs;
   for (value v : at->bound().main().parameters()) inputs.push_back(random_data(v.type()));
   const auto run = clock::now();
@@ -97,7 +98,7 @@ int measure_unseen(int argc, char** argv, const std::string& device) {
   session general(file, options);
 
   fmt::print("compiled   made ms     first    steady first/steady  specialized   relative speed\n");
-  std::vector<double> waits, speeds, made;
+  std::vector<double> waits, speeds, made, arenas;
   std::size_t compiled = 0, wrong = 0;
   const int count = std::atoi(argv[4]);
   for (int i = 0; i <= count; ++i) {
@@ -119,15 +120,16 @@ int measure_unseen(int argc, char** argv, const std::string& device) {
     waits.push_back(a.first / a.steady);
     speeds.push_back(std::log(b.steady / a.steady));
     made.push_back(a.made);
+    arenas.push_back(static_cast<double>(a.arena) / static_cast<double>(std::max<std::size_t>(b.arena, 1)));
   }
   double sum = 0;
   for (double speed : speeds) sum += speed;
   fmt::print(
       "{} sizes differ from specialized kernels; after the first size: {} kernels compiled; median: made in {:.2f} ms, "
-      "first/steady {:.2f} (worst {:.2f}); "
-      "relative speed {:.3f} (geometric mean)\n",
-      wrong, compiled, median(made), median(waits), *std::ranges::max_element(waits),
-      std::exp(sum / static_cast<double>(speeds.size())));
+      "first/steady {:.2f} (worst {:.2f}), "
+      "arena {:.2f} of that of the specialized plan (most {:.2f}); relative speed {:.3f} (geometric mean)\n",
+      wrong, compiled, median(made), median(waits), *std::ranges::max_element(waits), median(arenas),
+      *std::ranges::max_element(arenas), std::exp(sum / static_cast<double>(speeds.size())));
   return wrong != 0;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/error.hpp"
+#include "ir/ops/elementwise.hpp"
 
 #include "mlir_bridge/gpu/contraction/contraction.hpp"
 #include "mlir_bridge/gpu/contraction/narrow.hpp"
@@ -123,6 +124,36 @@ std::vector<version> find_versions(kernel_emitter& e, const contraction_problem&
   return result;
 }
 
+// Returns true for a product so small that launches take most of its time at usual sizes.
+bool is_small(const contraction_problem& problem, const std::vector<sample>& samples) {
+  constexpr std::int64_t usual = 16, most_products = 1 << 23;
+  const auto at = std::ranges::find_if(samples, [](const sample& s) { return s.values.begin()->second >= usual; });
+  return at != samples.end() && at->rows * problem.n.value() * problem.k.value() <= most_products;
+}
+
+// Returns true if the kernel computes a function of many instructions from each sum.
+bool has_long_epilogue(const kernel_emitter& e) {
+  std::vector<const instruction*> open{e.anchor()};
+  while (!open.empty()) {
+    const instruction* at = open.back();
+    open.pop_back();
+    const auto* f = at->op().get_if<elementwise>();
+    if (f && (f->function == scalar_function::erf || f->function == scalar_function::tanh)) return true;
+    open.insert(open.end(), at->users().begin(), at->users().end());
+  }
+  return false;
+}
+
+// What the code of a version costs on top of `worth_a_version`: the epilogue is written out for each sum of a thread,
+// and tiles of the vector unit write out all multiply-adds of a step, up to 120 kB of PTX where those of small tiles
+// take 12 kB. Only small products avoid the latter, because others gain much from large tiles.
+double code_price(const kernel_emitter& e, const version& v, bool small) {
+  constexpr double of_product = 1.0 / 700, of_sum = 0.15 / 64, of_long_epilogue = 3;
+  if (v.copied) return of_sum * static_cast<double>(v.copied->sums()) * (has_long_epilogue(e) ? of_long_epilogue : 1);
+  if (!v.staged || v.staged->instruction || !small) return 0;
+  return of_product * static_cast<double>(v.staged->part_m * v.staged->part_n * v.staged->chunks * 4);
+}
+
 struct used_version {
   version made;
   const sample* first;  // of the samples that it computes
@@ -163,9 +194,12 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
     auto& of_version = costs.emplace_back();
     for (const sample& s : samples) of_version.push_back(cycles(e, problem, v, s));
   }
+  std::vector<double> worth;
+  const bool small = is_small(problem, samples);
+  for (const version& v : versions) worth.push_back(worth_a_version + code_price(e, v, small));
   std::vector<used_version> used;
   std::size_t first = 0;
-  for (const version_range& range : choose_versions(costs, most_versions, worth_a_version)) {
+  for (const version_range& range : choose_versions(costs, most_versions, worth)) {
     const bool last = range.last_sample + 1 == samples.size();
     used.push_back({versions[range.version], &samples[first],
                     rows_between(problem.m, first == 0 ? 0 : samples[first - 1].rows,

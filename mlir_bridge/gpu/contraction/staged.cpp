@@ -136,13 +136,13 @@ void emit_staged(kernel_emitter& e, const contraction_problem& problem, const ti
                      step_elements = tile.chunks * elements_of_chunk(types.factor);
   const dim tiles_m = ceil_div(problem.m, tile.m), tiles_n = ceil_div(problem.n, tile.n), tiles = tiles_m * tiles_n;
   const dim steps = ceil_div(problem.k, step_elements);
-  const dim wanted =
-      tile.slots ? dim::max(dim::min(tile.slots / (problem.batch * tiles), tile.splits), 1) : tile.splits;
+  const dim wanted = tile.slots ? shared_among(tile, problem.batch * tiles) : tile.splits;
   const dim steps_of_split = wanted == dim(1) ? steps : ceil_div(steps, wanted);
   const dim splits = wanted == dim(1) ? 1 : ceil_div(steps, steps_of_split);
   std::optional<split_depth> split;
   if (tile.slots)
-    split.emplace(e, problem.batch * tiles, splits, tile.slots, threads, tile.m * tile.n / threads, types.sum);
+    split.emplace(e, problem.batch * tiles, splits, most_divided_tiles(tile), threads, tile.m * tile.n / threads,
+                  types.sum);
   else if (splits.value() > 1)
     split.emplace(e, (problem.batch * tiles).value(), splits.value(), threads, tile.m * tile.n / threads, types.sum);
 

@@ -14,6 +14,12 @@ namespace {
 constexpr bool allow_reduced = false;
 constexpr std::int64_t most_splits = 32;
 
+// Parts of fewer steps would not be worth adding them up.
+bool divides_rounds(const tile_shape& tile) {
+  constexpr std::int64_t deep = 6;  // splits, each of at least three steps
+  return tile.splits >= deep;
+}
+
 // Returns true if the vector unit has instructions that multiply words of several elements.
 bool has_dots(const gpu_row& row, element_type factor) {
   return (factor == element_type::f16 && row.dots != dot_unit::none) ||
@@ -121,11 +127,27 @@ void set(std::int64_t& field, const kernel_configuration& configuration, const c
 
 }  // namespace
 
+dim shared_among(const tile_shape& tile, const dim& tiles) {
+  const dim each = dim::max(dim::min(tile.slots / tiles, tile.splits), 1);
+  if (!divides_rounds(tile)) return each;
+  const auto above = [&](std::int64_t limit) { return dim::min(tiles, limit + 1) / (limit + 1); };
+  const std::int64_t slots = tile.slots;
+  // Three parts of at most 2/3 as many tiles as there are slots take two rounds of a third of the time instead of one
+  // whole round; those of 4/3 as many take four thirds instead of two rounds, and two parts of 3/2 as many three
+  // halves.
+  return each + 2 * (above(slots / 2) - above(slots * 2 / 3)) + 2 * (above(slots) - above(slots * 4 / 3)) +
+         above(slots * 4 / 3) - above(slots * 3 / 2);
+}
+
+std::int64_t most_divided_tiles(const tile_shape& tile) {
+  return divides_rounds(tile) ? tile.slots * 3 / 2 : tile.slots;
+}
+
 std::int64_t splits_at(const tile_shape& tile, const problem_size& size) {
   if (!tile.slots) return tile.splits;
   const std::int64_t tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n),
                      steps = ceil_div(size.k, tile.chunks * elements_of_chunk(size.types.factor));
-  return ceil_div(steps, ceil_div(steps, std::clamp<std::int64_t>(tile.slots / (size.batch * tiles), 1, tile.splits)));
+  return ceil_div(steps, ceil_div(steps, shared_among(tile, size.batch * tiles).value()));
 }
 
 double staged_cost(const tile_shape& tile, const target_row& target, const problem_size& size) {

@@ -44,6 +44,11 @@ struct problem_size {
   bool known_depth = true;                  // an open depth is not split
 };
 
+// Returns how many workgroups share the depth of each of `tiles` tiles, of a shape with slots: as many as there are for
+// each. A deep tile is also divided if the last round of workgroups would leave most compute units idle.
+dim shared_among(const tile_shape& tile, const dim& tiles);
+// Returns the largest number of tiles whose depth is divided.
+std::int64_t most_divided_tiles(const tile_shape& tile);
 // Returns the number of workgroups that share a tile's depth at this size.
 std::int64_t splits_at(const tile_shape& tile, const problem_size& size);
 // Estimates the cycles until the last workgroup has finished.

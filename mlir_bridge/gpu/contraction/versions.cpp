@@ -5,8 +5,19 @@
 
 namespace kiln::gpu {
 
+namespace {
+
+// What it costs that a version takes `ratio` times as long as the best one at a sample. Almost twice as long weighs
+// more than the same time lost at several samples: no number of rows should be a trap.
+double loss_of(double ratio) {
+  constexpr double trap = 1.7, additional = 0.6;
+  return std::log(ratio) + (ratio > trap ? additional : 0);
+}
+
+}  // namespace
+
 std::vector<version_range> choose_versions(std::span<const std::vector<double>> cycles, std::size_t most,
-                                           double worth) {
+                                           std::span<const double> worth) {
   constexpr double never = std::numeric_limits<double>::infinity();
   const std::size_t samples = cycles.empty() ? 0 : cycles[0].size();
   std::vector<double> least(samples, never);
@@ -23,9 +34,9 @@ std::vector<version_range> choose_versions(std::span<const std::vector<double>> 
   for (std::size_t c = 1; c <= most; ++c)
     for (std::size_t begin = 0; begin < samples; ++begin)
       for (std::size_t v = 0; v < cycles.size() && best[c - 1][begin].loss < never; ++v) {
-        double loss = best[c - 1][begin].loss + worth;
+        double loss = best[c - 1][begin].loss + worth[v];
         for (std::size_t s = begin; s < samples && cycles[v][s] < never; ++s) {
-          loss += std::log(cycles[v][s] / least[s]);
+          loss += loss_of(cycles[v][s] / least[s]);
           if (loss < best[c][s + 1].loss) best[c][s + 1] = {loss, begin, v};
         }
       }

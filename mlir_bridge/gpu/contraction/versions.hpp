@@ -19,9 +19,11 @@ struct version_range {
 };
 
 // `cycles[v][s]` estimates version v at sample s; infinite where it cannot be used. At each sample at least one is
-// finite. Returns at most `most` ranges that cover all samples, in their order. Each further range must be worth it:
-// it makes all samples together faster by the factor exp(worth).
-std::vector<version_range> choose_versions(std::span<const std::vector<double>> cycles, std::size_t most, double worth);
+// finite. Returns at most `most` ranges that cover all samples, in their order. Each range must be worth its version:
+// it makes all samples together faster by the factor exp(worth[v]), or some of them that would take almost twice as
+// long.
+std::vector<version_range> choose_versions(std::span<const std::vector<double>> cycles, std::size_t most,
+                                           std::span<const double> worth);
 
 // Returns 1 if rows is above `above` and at most `most`, else 0. INT64_MAX: any number above.
 dim rows_between(const dim& rows, std::int64_t above, std::int64_t most);
