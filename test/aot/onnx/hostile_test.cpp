@@ -285,7 +285,7 @@ TEST(hostile, functions_that_expand_without_end_are_refused) {
 }
 
 TEST(hostile, functions_that_repeat_large_constants_are_refused) {
-  model_builder m = function_bomb(3, 100);
+  model_builder m = function_bomb(3, 36);
   auto& leaf = *m.model.mutable_functions(2);
   auto& n = *leaf.mutable_node(0);
   n.set_op_type("Constant");
@@ -294,8 +294,8 @@ TEST(hostile, functions_that_repeat_large_constants_are_refused) {
   a.set_name("value");
   a.set_type(::onnx::AttributeProto::TENSOR);
   a.mutable_t()->set_data_type(float_type);
-  a.mutable_t()->add_dims(1 << 18);
-  a.mutable_t()->set_raw_data(std::string(1 << 20, '\1'));
+  a.mutable_t()->add_dims(1 << 21);
+  a.mutable_t()->set_raw_data(std::string(1 << 23, '\1'));
   expect_error(error_kind::unsupported, "MiB", m);
 }
 
