@@ -69,6 +69,7 @@ product("product_1024", 1024, 1024, 1024)
 product("product_512x2048x2048", 512, 2048, 2048)
 product("product_16x4096x4096", 16, 4096, 4096)
 product("product_bf16_1024", 1024, 1024, 1024, "bf16")
+product("product_bf16_4096", 4096, 4096, 4096, "bf16")
 product("product_f32_1024", 1024, 1024, 1024, "f32")
 attention("attention_384x64", 12, 384, 384, 64)
 attention("attention_1024x128", 16, 1024, 1024, 128)
@@ -86,6 +87,17 @@ def product_inputs_1024(g):
 def product_i8_512(g):
     """Symmetric: no zero points."""
     g.output(g.op("MatMulInteger", g.integers("a", [512, 1024], -127, 128, "i8"), g.constant(g.random.integers(-127, 128, [1024, 512]), "i8")), "i32")
+
+
+@problem
+def product_i8_1024(g):
+    g.output(g.op("MatMulInteger", g.integers("a", [1024, 1024], -127, 128, "i8"), g.constant(g.random.integers(-127, 128, [1024, 1024]), "i8")), "i32")
+
+
+@problem
+def product_int4_512x4096(g):
+    """Weights of 4 bits with a scale for 32 along k."""
+    g.output(g.op("MatMul", g.input("a", [512, 4096]), g.packed_weight([4096, 4096], block=32)))
 
 
 @problem
@@ -114,9 +126,19 @@ def convolution_qlinear(g):
                   g.constant(np.float32(0.5), "f32"), zero, pads=[1, 1, 1, 1]), "u8")
 
 
-@problem
-def convolution_56x64(g):
-    g.output(g.op("Conv", g.input("x", [8, 64, 56, 56]), g.weight([64, 64, 3, 3], 0.05), pads=[1, 1, 1, 1]))
+def convolution(name, images, side, channels, filters, width, stride=1):
+    def build(g):
+        g.output(g.op("Conv", g.input("x", [images, channels, side, side]), g.weight([filters, channels, width, width], 0.05), pads=[width // 2] * 4, strides=[stride, stride]))
+
+    build.__name__ = name
+    return problem(build)
+
+
+# Of resnet50.
+convolution("convolution_56x64", 8, 56, 64, 64, 3)
+convolution("convolution_56x128_half", 8, 56, 128, 128, 3, 2)
+convolution("convolution_14x256", 32, 14, 256, 256, 3)
+convolution("convolution_14x1024_one", 32, 14, 1024, 256, 1)
 
 
 @problem

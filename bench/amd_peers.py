@@ -3,7 +3,7 @@
 
     amd_peers.py KILN [--target gfx942 ...] [--only PATTERN ...] [--iree iree-compile] [--json FILE]
 
-Each problem (f16) is compiled by Kiln, by Triton for several sizes of tiles, and by IREE at O3 where --iree names its
+Each problem (f16 where its name has no other type) is compiled by Kiln, by Triton for several sizes of tiles, and by IREE at O3 where --iree names its
 compiler. A line is about the inner loop with most matrix instructions:
 
     loop, matrix   instructions, and how many of them are MFMA or WMMA
@@ -33,16 +33,19 @@ import amd_code
 import machine_code  # test/hazards; amd_code extends the path
 
 PROBLEMS = {"product_4096": ("product", 4096, 4096, 4096), "product_1024": ("product", 1024, 1024, 1024), "product_512x2048x2048": ("product", 512, 2048, 2048),
-            "product_16x4096x4096": ("product", 16, 4096, 4096), "attention_384x64": ("attention", 12, 384, 64), "attention_1024x128": ("attention", 16, 1024, 128)}
-# For each SIMD and clock: operations of f16 products, bytes of LDS and of vector memory (the compute unit's 128 and 64,
+            "product_16x4096x4096": ("product", 16, 4096, 4096), "attention_384x64": ("attention", 12, 384, 64), "attention_1024x128": ("attention", 16, 1024, 128),
+            "product_bf16_4096": ("product_bf16", 4096, 4096, 4096), "product_i8_1024": ("product_i8", 1024, 1024, 1024), "product_int4_512x4096": ("product_int4", 512, 4096, 4096),
+            "convolution_56x64": ("convolution", 8, 56, 64, 64, 3, 1), "convolution_56x128_half": ("convolution", 8, 56, 128, 128, 3, 2), "convolution_14x256": ("convolution", 32, 14, 256, 256, 3, 1),
+            "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1)}
+# For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes of LDS and of vector memory (the compute unit's 128 and 64,
 # divided among its SIMDs), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
 # instructions share a pipe, and vector registers of a lane; and the device's compute units with their SIMDs. The products follow from AMD's published peaks: MI300X 1307
 # TFLOP/s = 304 units x 4 x 512 x 2.1 GHz, MI355X 2517 = 256 x 4 x 1024 x 2.4, RX 7900 XTX 123 = 96 x 2 x 256 x 2.5,
-# RX 9070 XT 195 = 64 x 2 x 512 x 2.97. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
-SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
-         "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
-         "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
-         "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
+# RX 9070 XT 195 = 64 x 2 x 512 x 2.97, and of i8 2615, 5033, 123 and 389 TOP/s. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
+SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, bytes=2, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
+         "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, bytes=2, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
+         "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, bytes=1, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
+         "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, bytes=2, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
 LDS = ("ds_read", "ds_load", "ds_write", "ds_store")
 
 
@@ -74,7 +77,8 @@ def judged(loop, simd, registers, spills, launch):
     exps = sum(p.name.startswith(("v_exp", "v_rcp", "v_log")) for p in parts)
     # Two parts of one instruction are issued together.
     vector = sum(1 for x in loop if x.name.startswith("v_") and not amd_code.is_matrix(x)) - exps
-    clocks = {"matrix": operations / simd["matrix"], "vector": vector * simd["vector"] + exps * simd["exp"], "lds": lds / simd["lds"], "memory": memory / simd["memory"]}
+    of_bytes = any(amd_code.is_matrix(x) and re.search(r"_i8|iu8", x.name) for x in loop)
+    clocks = {"matrix": operations / (simd["matrix"] * (simd["bytes"] if of_bytes else 1)), "vector": vector * simd["vector"] + exps * simd["exp"], "lds": lds / simd["lds"], "memory": memory / simd["memory"]}
     if simd["shared"]:
         clocks["vector"] += clocks["matrix"]
     slowest = max(clocks, key=clocks.get)
@@ -95,8 +99,9 @@ def best_loop(path, target, launches):
 
 
 def of_kiln(kiln, name, target, folder):
-    graph = amd_code.graph.Graph("f16", False)
-    amd_code.PROBLEMS[name](graph)
+    build = amd_code.PROBLEMS[name]
+    graph = amd_code.graph.Graph(getattr(build, "dtype", "f16"), False)
+    build(graph)
     amd_code.graph.save(graph, f"{folder}/p.onnx")
     for command in (["compile", f"{folder}/p.onnx", "-o", f"{folder}/p.kiln"], ["finalize", f"{folder}/p.kiln", "--target", target, "-o", f"{folder}/{target}", "--no-cache"]):
         subprocess.run([kiln, *command], check=True, capture_output=True)
@@ -169,7 +174,7 @@ def main():
         for target in options.target or SIMDS:
             with tempfile.TemporaryDirectory() as folder:
                 made = {"kiln": of_kiln(options.kiln, name, target, folder), "triton": of_triton(problem, target, folder)}
-                if options.iree:
+                if options.iree and problem[0] in ("product", "attention"):
                     made["iree"] = of_iree(options.iree, problem, target, folder)
             for by, x in made.items():
                 rows.append({"problem": name, "target": target, "by": by, **(x or {})})
