@@ -93,6 +93,7 @@ class FarmWorker(Run):
         super().__init__(options, folder)
         self.server, self.scratch = RedisServer(os.path.join(folder, "redis")), os.path.join(folder, "scratch")
         os.mkdir(self.scratch)
+        os.chmod(folder, 0o711)  # jobs of root's worker run as users of their own
         self.arguments = ["farm", "worker", "--redis", self.server.url, "--drain", "--scratch", self.scratch, "--attempts", "1", "--lease", "2", "--quiet"]
 
     def kiln(self, *words):
