@@ -151,7 +151,7 @@ class row_orders {
 
   // A reshape that keeps the columns, and so the rows.
   static bool keeps_columns(const instruction& at) {
-    return at.op().is<reshape>() && at.outputs()[0].rank() > 1 &&
+    return at.op().is<reshape>() && at.outputs()[0].rank() > 1 && at.inputs()[0].type().rank() > 1 &&
            at.inputs()[0].type().dims.back() == at.outputs()[0].dims.back();
   }
 

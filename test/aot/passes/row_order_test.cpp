@@ -91,6 +91,15 @@ TEST(restore_row_order, leaves_alone_what_gains_nothing) {
 }
 
 // The second operand has its own order, so that a transpose must stay.
+// A scale that quantized models compute: a scalar becomes a row.
+TEST(restore_row_order, scalars_have_no_rows) {
+  program p;
+  builder b(p.main());
+  const value row = b.r(b.p("scale", {}), {1, 1});
+  b.out({product(b, b.f(relu, {row}), b.w({1, 7}))});
+  EXPECT_FALSE(restore_row_order{}.apply(p.main()));
+}
+
 TEST(restore_row_order, keeps_rows_of_different_orders_apart) {
   const program p = transformed(
       [](builder& b) {
