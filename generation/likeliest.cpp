@@ -41,7 +41,7 @@ std::vector<std::size_t> ids_from(std::span<const float> logits, float least) {
   return ids;
 }
 
-// A whole number that falls where the logit rises.
+// A key for sorting: the larger the logit, the smaller this unsigned number.
 std::uint32_t falling_key(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // -0 is equal to 0
   return bits & 0x80000000u ? bits : ~(bits | 0x80000000u);

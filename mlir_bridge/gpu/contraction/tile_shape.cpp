@@ -132,9 +132,9 @@ dim shared_among(const tile_shape& tile, const dim& tiles) {
   if (!divides_rounds(tile)) return each;
   const auto above = [&](std::int64_t limit) { return dim::min(tiles, limit + 1) / (limit + 1); };
   const std::int64_t slots = tile.slots;
-  // Three parts of at most 2/3 as many tiles as there are slots take two rounds of a third of the time instead of one
-  // whole round; those of 4/3 as many take four thirds instead of two rounds, and two parts of 3/2 as many three
-  // halves.
+  // Workgroups run in rounds of `slots`. Where there are more tiles than half of the slots, but at most 2/3 of them, a
+  // tile in three parts takes two rounds of a third of its time instead of one whole round. For more tiles than slots:
+  // up to 4/3, three parts take four thirds instead of two rounds; up to 3/2, two parts take three halves.
   return each + 2 * (above(slots / 2) - above(slots * 2 / 3)) + 2 * (above(slots) - above(slots * 4 / 3)) +
          above(slots * 4 / 3) - above(slots * 3 / 2);
 }

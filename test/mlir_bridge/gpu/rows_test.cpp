@@ -93,7 +93,7 @@ TEST(gpu_windows, depthwise) {
   check_one({of(f32, {1, 13, 11, 5}), of(f32, {3, 3, 1, 10})}, op);
 }
 
-// Few compute units and many pixels: as many pixels for a thread as there are registers for.
+// A thread of a device with few compute units computes many pixels; their sums must fit into its registers.
 TEST(gpu_windows, large_windows_on_small_devices_do_not_spill) {
   convolution op;
   op.layout = tensor_layout::channels_last;
