@@ -5,9 +5,9 @@
                  [--llama-bench FILE] [--keep DIR]
 
 shape: layers, width, heads, heads of keys and values, width of the feed-forward part, vocabulary; weights are random.
-int4: blocks of 32 with a scale. onnxruntime-genai gets MatMulNBits with accuracy_level 4, as its builder writes for CPUs
-(activations rounded to bytes; also run with 0, f32), llama.cpp Q4_0 (bytes as well). Kiln computes in f32 and its ids are compared
-with genai's at level 0. Each turn is a process of its own that loads the model, reads the prompt and chooses greedily;
+int4: blocks of 32 with a scale. Kiln and onnxruntime-genai get MatMulNBits with accuracy_level 0 and with 4, as its builder
+writes for CPUs: activations may be rounded to bytes. genai does so, Kiln rounds them to 16 bits; llama.cpp gets Q4_0 (bytes).
+The ids of level 0 are compared. Each turn is a process of its own that loads the model, reads the prompt and chooses greedily;
 times are of the best turn. Needs numpy, onnx; onnxruntime-genai and gguf from PyPI for the peers; llama-bench is built
 from the sources in llama-cpp-python."""
 import argparse
@@ -118,13 +118,13 @@ def main():
         genai_folder(llama, f"{work}/genai{level}", o.threads)
     prompt = np.random.default_rng(7).integers(0, shape[-1], o.prompt)
     np.save(f"{work}/prompt.npy", prompt)
-    if not os.path.exists(f"{work}/m.kiln"):
-        subprocess.run([o.kiln, "compile", f"{work}/genai0/model.onnx", "-o", f"{work}/m.kiln", "--quiet"], check=True)
+    for level in models:
+        subprocess.run([o.kiln, "compile", f"{work}/genai{level}/model.onnx", "-o", f"{work}/m{level}.kiln", "--quiet"], check=True)
     if o.llama_bench and not os.path.exists(f"{work}/m.gguf"):
         write_gguf(models[0], f"{work}/m.gguf", o.weights == "int4")
 
-    def ours():
-        return run(o.kiln, "generate", f"{work}/m.kiln", "--prompt-ids", f"{work}/prompt.npy", "--max-new-tokens", str(o.new), "--threads", str(o.threads), "--cache", f"{work}/cache", "--json")
+    def ours(level):
+        return run(o.kiln, "generate", f"{work}/m{level}.kiln", "--prompt-ids", f"{work}/prompt.npy", "--max-new-tokens", str(o.new), "--threads", str(o.threads), "--cache", f"{work}/cache", "--json")
 
     def genai(level):
         program = f"import cpu_llama; cpu_llama.genai_turn({work + f'/genai{level}'!r}, {work + '/prompt.npy'!r}, {o.new})"
@@ -139,11 +139,11 @@ def main():
         results = run(o.llama_bench, "-m", f"{work}/m.gguf", "-p", str(o.prompt), "-n", str(o.new), "-t", str(o.threads), "-r", "1", "-o", "json")
         return {"tokens_per_second": results[1]["avg_ts"], "prompt_ms": 1e3 * o.prompt / results[0]["avg_ts"]}
 
-    cold = ours()
-    print(f"kiln, cold: first id after {cold['time_to_first_token_ms']:.0f} ms", flush=True)
-    sides = {"kiln": ours}
+    for level in models:
+        print(f"kiln, level {level}, cold: first id after {ours(level)['time_to_first_token_ms']:.0f} ms", flush=True)
+    sides = {f"kiln, level {level}": (lambda level=level: ours(level)) for level in models}
     if not o.no_genai:
-        sides |= {f"genai, accuracy_level {level}": (lambda level=level: genai(level)) for level in models}
+        sides |= {f"genai, level {level}": (lambda level=level: genai(level)) for level in models}
     if o.llama_bench:
         sides["llama.cpp"] = llama_cpp
     turns = {name: [] for name in sides}
@@ -154,9 +154,10 @@ def main():
     for name, of in turns.items():
         first = min(t.get("time_to_first_token_ms", t.get("first_ms", 0)) for t in of)
         prompts = min(t.get("prefill_ms", t.get("prompt_ms", 0)) for t in of)
-        print(f"{name:26} {best[name]:9.1f} ids/s  kiln / it {best['kiln'] / best[name]:5.2f}  first id with loading {first:7.1f} ms  prompt {prompts:7.1f} ms")
+        ratios = ", ".join(f"{best[f'kiln, level {level}'] / best[name]:.2f}" for level in models)
+        print(f"{name:16} {best[name]:9.1f} ids/s  kiln / it {ratios:>10}  first id with loading {first:7.1f} ms  prompt {prompts:7.1f} ms")
     if not o.no_genai:
-        mine, theirs = turns["kiln"][0]["tokens"], turns["genai, accuracy_level 0"][0]["tokens"]
+        mine, theirs = turns["kiln, level 0"][0]["tokens"], turns["genai, level 0"][0]["tokens"]
         mine = mine[0] if isinstance(mine[0], list) else mine
         print(f"the first {next((i for i, (a, b) in enumerate(zip(mine, theirs)) if a != b), o.new)} ids of Kiln and genai (level 0) are equal")
 

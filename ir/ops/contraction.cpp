@@ -68,6 +68,8 @@ std::vector<shape> dot::infer(std::span<const shape> inputs) const {
   check.that(a.size() >= 2 && a.size() == b.size(), "operands need the same rank, at least 2");
   element_type sum = product_type(check, inputs[0], inputs[1]);
   if (is_float(sum) ? !is_float(type) : type != sum) check.reject(fmt::format("cannot give {}", kiln::name(type)));
+  if (left_bits != 0 && (left_bits < 8 || left_bits > 64))
+    check.reject(fmt::format("cannot round to {} bits", left_bits));
   std::size_t batch = a.size() - 2;
   check.dims_equal({a.begin(), a.begin() + static_cast<std::ptrdiff_t>(batch)},
                    {b.begin(), b.begin() + static_cast<std::ptrdiff_t>(batch)}, "batch dimensions differ");

@@ -13,11 +13,14 @@ struct enum_table<tensor_layout> {
 };
 
 // inputs: a [batch..., M, K], b [batch..., K, N], batch dims equal. transpose_a: a is [batch..., K, M]; transpose_b: b
-// is [batch..., N, K]. output: [batch..., M, N] of `type`.
+// is [batch..., N, K]. output: [batch..., M, N] of `type`. left_bits: if it is not 0, a kernel may round the elements
+// of a to integers of this many bits (8 or more), with one scale for each 32 or more neighbours along K; the reference
+// does not.
 struct dot {
   bool transpose_a = false;
   bool transpose_b = false;
   element_type type = element_type::f32;
+  std::int64_t left_bits = 0;
 
   std::string_view name() const { return "dot"; }
   template <class Self, class F>
@@ -25,6 +28,8 @@ struct dot {
     f("transpose_a", self.transpose_a);
     f("transpose_b", self.transpose_b);
     f("type", self.type);
+    // Written only where it is set, so that other products keep the bytes, and the hashes, that they had without it.
+    if (!std::is_const_v<Self> || self.left_bits != 0) f("left_bits", self.left_bits);
   }
   std::vector<shape> infer(std::span<const shape> inputs) const;
   std::vector<literal> evaluate(std::span<const literal> inputs) const;

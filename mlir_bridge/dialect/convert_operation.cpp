@@ -58,6 +58,13 @@ struct attribute_reader {
   }
 };
 
+// Fields that an operation has as attributes only where they differ from their default, because the kernels of older
+// versions have none.
+struct optional_field {
+  llvm::StringRef operation, field;
+};
+constexpr optional_field optional_fields[] = {{"dot", "left_bits"}};
+
 bool said_by_results(const attribute& value) {
   return std::holds_alternative<element_type>(value) || std::holds_alternative<std::vector<dim>>(value);
 }
@@ -71,6 +78,8 @@ operation to_operation(mlir::Operation* op, std::span<const shape> results) {
   if (name == ElementwiseOp::getOperationName().substr(sizeof("kiln")))
     if (auto function = op->getAttrOfType<mlir::StringAttr>("function")) name = function.getValue();
   attribute_list fields = make_operation(name, {}).attributes();
+  for (const optional_field& optional : optional_fields)
+    if (name == optional.operation && op->hasAttr(optional.field)) fields.emplace_back(optional.field, std::int64_t{0});
   std::size_t used = 0;
   for (auto& [field, value] : fields) {
     mlir::Attribute given = op->getAttr(field);

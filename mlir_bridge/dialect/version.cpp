@@ -108,7 +108,9 @@ std::uint64_t needed_version(mlir::ModuleOp module) {
     joined += name == "kiln.dot" || name == "kiln.normalize" || name == "kiln.cache_update";
     convolves |= op->getName().getStringRef() == "kiln.convolution";
     normalizes |= op->getName().getStringRef() == "kiln.normalize";
-    if (op->getName().getStringRef() == "kiln.cache_update" && op->getNumOperands() == 4) needed = 8;
+    if (op->getName().getStringRef() == "kiln.cache_update" && op->getNumOperands() == 4)
+      needed = std::max<std::uint64_t>(needed, 8);
+    if (name == "kiln.dot" && op->hasAttr("left_bits")) needed = std::max<std::uint64_t>(needed, 10);
     for (const introduction& i : introductions)
       if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
     for (mlir::Type type : op->getOperandTypes())

@@ -55,8 +55,8 @@ value zero_points_of(node& n, const blocked_weights& w, element_type type) {
 
 // Multiplies A [..., depth] by the transpose of the first `depth` columns of weights and adds an optional bias. All
 // leading axes of A are merged into the rows of one product. If the weights have more columns, A gets zeros, so that
-// the blocks of packed weights stay whole.
-value times_transposed(node& n, value weights, dim depth, value bias) {
+// the blocks of packed weights stay whole. left_bits: of the product (ir/ops/contraction.hpp).
+value times_transposed(node& n, value weights, dim depth, value bias, std::int64_t left_bits = 0) {
   builder& b = n.b;
   const auto w = weights.type().dims;
   auto dims = n.dims(0);
@@ -66,14 +66,14 @@ value times_transposed(node& n, value weights, dim depth, value bias) {
   for (std::size_t i = 0; i + 1 < dims.size(); ++i) rows = rows * dims.at(i);
   value left = b.with_dims(n.in(0), {rows, depth});
   if (!(w[1] == depth)) left = b.pad_axis(left, 1, 0, w[1] - depth, pad_mode::constant_, 0);
-  value product = b.add(dot{false, true, n.type(0).type}, {left, weights});
+  value product = b.add(dot{false, true, n.type(0).type, left_bits}, {left, weights});
   dims.back() = w[0];
   product = b.with_dims(product, dims);
   return bias ? b.binary(fn::add, product, bias) : product;
 }
 
 // Multiplies A [..., K] by the transpose of weights [N, K]. The weights are blocks of small integers with one scale and
-// zero point per block.
+// zero point per block. With accuracy_level 4, the model allows A to be rounded to 8 bits.
 std::vector<value> matmul_n_bits(node& n) {
   builder& b = n.b;
   if (n.has(4))
@@ -86,7 +86,9 @@ std::vector<value> matmul_n_bits(node& n) {
   value centred = b.binary(fn::sub, b.to_type(elements, type), zero_points_of(n, w, type));
   value scaled = b.binary(fn::mul, centred, b.to_type(b.with_dims(n.in(2), {w.rows, w.blocks, 1}), type));
   value weights = b.with_dims(scaled, {w.rows, w.blocks * w.block});
-  return {times_transposed(n, weights, w.depth, n.has(5) ? n.in(5) : value{})};
+  constexpr std::int64_t level_of_bytes = 4;
+  const std::int64_t left_bits = n.integer("accuracy_level", 0) == level_of_bytes ? 8 : 0;
+  return {times_transposed(n, weights, w.depth, n.has(5) ? n.in(5) : value{}, left_bits)};
 }
 
 // Code tables of bitsandbytes' 4-bit types, normalized to a block whose largest magnitude is 1.
@@ -149,7 +151,9 @@ std::vector<value> gemm_fast_gelu(node& n) {
 constexpr operator_row rows[] = {
     {"FusedMatMul", fused_matmul, 1, "", microsoft_domain},
     {"TransposeMatMul", fused_matmul, 1, "", microsoft_domain},
-    {"MatMulNBits", matmul_n_bits, 1, "constant weights of 2, 4 or 8 bits, no g_idx", microsoft_domain},
+    {"MatMulNBits", matmul_n_bits, 1,
+     "constant weights of 2, 4 or 8 bits, no g_idx; with accuracy_level 4, CPUs may round A to 16 bits",
+     microsoft_domain},
     {"MatMulBnb4", matmul_bnb4, 1, "constant weights", microsoft_domain},
     {"GemmFastGelu", gemm_fast_gelu, 1, "", microsoft_domain},
 };

@@ -14,6 +14,7 @@ namespace {
 
 using test::bool_type;
 using test::float_type;
+using test::graph_builder;
 using test::int64_type;
 using test::model_builder;
 using testing::HasSubstr;
@@ -261,6 +262,25 @@ TEST(origins, name_the_node) {
   m.input("x", float_type, {"2"}).output("y");
   m.node("Relu", {"x"}, {"y"}).set_name("/layer1/relu");
   EXPECT_EQ(m.import().main().outputs()[0].producer->origin(), "/layer1/relu (Relu)");
+}
+
+// Levels 1 to 3 name floating types, and the rows keep theirs.
+TEST(operators, packed_products_may_round_their_rows_where_the_model_allows_bytes) {
+  for (std::int64_t level : {0, 1, 2, 3, 4}) {
+    model_builder m(18);
+    m.input("x", float_type, {"n", "32"}).output("y").floats("scales", {2, 1}, {1, 2});
+    m.tensor("codes", ::onnx::TensorProto::UINT8, {2, 1, 16}).set_raw_data(std::string(32, '\x19'));
+    auto& node = m.node("MatMulNBits", {"x", "codes", "scales"}, {"y"});
+    node.set_domain("com.microsoft");
+    for (auto [name, number] : {std::pair("N", 2), {"K", 32}, {"bits", 4}, {"block_size", 32}})
+      graph_builder::attribute(node, name, std::int64_t{number});
+    graph_builder::attribute(node, "accuracy_level", level);
+    const program made = m.import();
+    std::vector<std::int64_t> bits;
+    for (const instruction& i : made.main().instructions())
+      if (const auto* product = i.op().get_if<dot>()) bits.push_back(product->left_bits);
+    EXPECT_EQ(bits, std::vector<std::int64_t>{level == 4 ? 8 : 0}) << level;
+  }
 }
 
 TEST(operators, the_table_is_sorted_and_sensible) {

@@ -19,17 +19,26 @@ namespace {
 
 namespace arith = mlir::arith;
 
-constexpr std::int64_t digits = 3, digit_bits = 8;
+constexpr std::int64_t digit_bits = 8;
 // Up to this many rows are computed in one pass over the columns. More rows are taken two at a time.
 constexpr std::int64_t most_rows_once = 4;
 // Elements whose codes are in one lane of 32 bits, the even ones and the odd ones.
 constexpr std::int64_t elements_of_lane = 8;
 // Elements of the shortest vectors of codes: 16 bytes.
 constexpr std::int64_t least_elements = 32;
-// The largest element of a block. 0x7f7f7f is the largest number whose three digits are at most 127; a product with the
-// rounded inverse of the maximum may exceed this bound by one. Blocks of smaller elements than the least maximum are
-// rounded to multiples of 2^-122.
-constexpr double largest = 0x7f7f00, least_maximum = 0x1p-100;
+// Blocks whose elements are all smaller are rounded to multiples of 2^-122, or 2^-114 with two digits.
+constexpr double least_maximum = 0x1p-100;
+
+// An f32 sum needs three digits. A product that may round its left operand to 16 bits or fewer gets two, which do not
+// add to the rounding errors that others make with 8 bits.
+std::int64_t digits_of(const kernel_emitter& e) {
+  const std::int64_t bits = e.anchor()->op().get_if<dot>()->left_bits;
+  return bits != 0 && bits <= 2 * digit_bits ? 2 : 3;
+}
+
+// The number that the largest element of a block becomes: less than the largest one whose digits are at most 127
+// (0x7f7f7f or 0x7f7f), because a product with the rounded inverse of the maximum may exceed it by one.
+double largest_number(std::int64_t digits) { return digits == 3 ? 0x7f7f00 : 0x7f7e; }
 
 // A column's codes from some element on, and the scales and offsets of their blocks.
 struct column_part {
@@ -46,6 +55,7 @@ class digit_dot {
         weights_(weights),
         is_signed_(is_signed_integer(weights.codes.type().type)),
         whole_offset_(whole_offset()),
+        count_(digits_of(emitter)),
         products_(*find_byte_products(emitter.target, element_type::u8, element_type::i8)),
         lanes_(register_lanes(emitter, element_type::f32)),
         rows_(sizes.m <= most_rows_once ? sizes.m : 2),
@@ -53,7 +63,7 @@ class digit_dot {
         ahead_(emitter, sizes, weights, columns_),
         left_(emitter.materialize(emitter.anchor()->inputs()[0])),
         codes_(*emitter.in_memory(weights.codes)),
-        digits_(emitter.add_scratch(element_type::i8, {sizes.m, digits, 2, sizes.k / 2})),
+        digits_(emitter.add_scratch(element_type::i8, {sizes.m, count_, 2, sizes.k / 2})),
         scales_(emitter.add_scratch(element_type::f32, {sizes.m, sizes.k / weights.block})) {
     if (whole_offset_ != 0)
       sums_ = emitter.add_scratch(whole_offset_ ? element_type::i32 : element_type::f32,
@@ -88,7 +98,7 @@ class digit_dot {
         return values{larger(code, element_type::f32, magnitude, carried[0])};
       })[0];
       const Value maximum = code.horizontal(mlir::vector::CombiningKind::MAXIMUMF, most);
-      const Value bound = code.number(maximum.getType(), largest);
+      const Value bound = code.number(maximum.getType(), largest_number(count_));
       const Value inverse = code.splat(code.make<arith::DivFOp>(bound, maximum), lanes_);
       code.store(e.pointer(scales_), code.add(code.mul(at[0], blocks()), at[1]), element_type::f32,
                  code.make<arith::DivFOp>(maximum, bound));
@@ -102,7 +112,7 @@ class digit_dot {
               code.make<arith::FPToSIOp>(integers(lanes_), code.make<mlir::math::RoundEvenOp>(scaled).getResult());
           both = both ? code.add(both, number) : number;
           const Value half = code.div(code.add(code.mul(at[1], block), k), 2);
-          store_digits(code.add(half, code.mul(at[0], digits * sizes_.k)), odd, number);
+          store_digits(code.add(half, code.mul(at[0], count_ * sizes_.k)), odd, number);
         }
         if (sums_) store_sums(code.div(place, elements_of_lane), both);
       });
@@ -113,7 +123,7 @@ class digit_dot {
   void store_digits(Value at, std::int64_t odd, Value number) {
     const mlir::Type type = number.getType(), bytes = code.with_lanes(code.builder.getI8Type(), lanes_);
     const Value shift = code.integer(type, digit_bits);
-    for (std::int64_t digit = digits - 1; digit >= 0; --digit) {
+    for (std::int64_t digit = count_ - 1; digit >= 0; --digit) {
       const Value low = code.make<arith::TruncIOp>(bytes, number);
       code.store(e.pointer(digits_), digit_place(digit, odd, at), element_type::i8, low);
       if (digit == 0) break;
@@ -224,11 +234,11 @@ class digit_dot {
       for (std::int64_t c = 0; c < group.columns; ++c) {
         const column_part& part = columns[static_cast<std::size_t>(c)];
         Value sum = code.integer(integers(lanes), 0);
-        for (std::int64_t digit = 0; digit < digits; ++digit) {
+        for (std::int64_t digit = 0; digit < count_; ++digit) {
           if (digit > 0) sum = code.make<arith::ShLIOp>(sum, code.integer(sum.getType(), digit_bits));
           for (std::int64_t odd : {0, 1}) {
             const Value factor =
-                code.load(e.pointer(digits_), code.add(digit_place(digit, odd, half), code.mul(row, digits * sizes_.k)),
+                code.load(e.pointer(digits_), code.add(digit_place(digit, odd, half), code.mul(row, count_ * sizes_.k)),
                           element_type::i8, lanes * bytes_of_lane);
             sum = add_byte_products(code, products_, odd ? part.odd : part.even, {factor, {}}, sum);
           }
@@ -268,6 +278,7 @@ class digit_dot {
   const block_weights& weights_;
   bool is_signed_;
   std::optional<std::int64_t> whole_offset_;
+  std::int64_t count_;  // digits of an element
   byte_products products_;
   std::int64_t lanes_, rows_, columns_;  // of a group
   weights_ahead ahead_;
