@@ -7,6 +7,7 @@
 
 #include "aot/kernels/joined_anchors.hpp"
 #include "aot/kernels/kernel_order.hpp"
+#include "aot/kernels/narrow_storage.hpp"
 #include "aot/kernels/traits.hpp"
 #include "aot/kernels/value_sources.hpp"
 #include "aot/passes/facts.hpp"
@@ -148,7 +149,7 @@ class partitioner {
       new_group(n, true);
       return;
     }
-    if (!keeps_indices(at.op()) || stays_narrow(at) || stays_rounded(at) || joined_.widened.contains(&at)) return;
+    if (!keeps_indices(at.op()) || readers_widen(at) || joined_.widened.contains(&at)) return;
     std::vector<std::size_t> candidates;  // youngest first, because the results of older ones are available by then
     for (value v : at.inputs())
       if (std::size_t g = of(v).fusion;
@@ -187,46 +188,9 @@ class partitioner {
     gone.members.clear();
   }
 
-  // Returns true if the readers of a dequantized tensor should dequantize it themselves, because the 8-bit tensor takes
-  // less memory. Returns false if the readers are in the same kernel as the dequantization, or need the float tensor in
-  // memory.
-  bool stays_narrow(const instruction& at) {
-    const value source = quantized_source(at);
-    if (!source || module::constant(source)) return false;
-    const instruction* last = &at;
-    while (last->users().size() == 1 && quantized_source(*last->users()[0]) == source) last = last->users()[0];
-    auto inlines = [](const instruction* user) { return role_of(user->op()) == kernel_role::inlinable; };
-    if (last->users().empty() || !std::ranges::all_of(last->users(), inlines)) return false;
-    return std::ranges::any_of(last->users(), [&](const instruction* user) {
-      return !keeps_indices(user->op()) || std::ranges::any_of(user->inputs(), [&](value other) {
-        const value younger = quantized_source(*other.producer);
-        int operations = 32;
-        return younger && number(younger) > number(source) && !comes_of(younger, source, operations);
-      });
-    });
-  }
-
-  // Returns true if the readers of a rounded number should widen it themselves: a kernel that they do not belong to
-  // stores the rounded one then, which takes less memory.
-  bool stays_rounded(const instruction& at) {
-    const auto bits_of = [](const shape& type) { return is_float(type.type) ? storage_bits(type.type) : 0; };
-    if (!at.op().is<convert>() || at.users().empty()) return false;
-    const value rounded = at.inputs()[0];
-    const auto bits = bits_of(rounded.type());
-    if (!rounded.producer->op().is<convert>() || bits == 0 || bits_of(at.outputs()[0]) <= bits ||
-        bits_of(rounded.producer->inputs()[0].type()) <= bits)
-      return false;
-    return std::ranges::all_of(at.users(), [&](const instruction* user) {
-      const auto& inputs = user->inputs();
-      const auto place = std::ranges::find(inputs, &at, &value::producer) - inputs.begin();
-      const value widened = inputs[static_cast<std::size_t>(place)];
-      if (role_of(user->op()) == kernel_role::anchor)
-        return operand_reads(user->op(), static_cast<std::size_t>(place)) > 0;
-      return keeps_indices(user->op()) && std::ranges::any_of(inputs, [&](value other) {
-               int operations = 32;
-               return number(other) > number(widened) && !comes_of(other, widened, operations);
-             });
-    });
+  bool readers_widen(const instruction& at) {
+    const auto number_of = [this](const instruction& i) { return number_.at(&i); };
+    return readers_dequantize(at, number_of) || readers_widen_rounded(at, number_of);
   }
 
   // Number of outputs of the group with `n` in it. Readers that are not in the group yet count as outside.
