@@ -171,4 +171,15 @@ TEST(house, the_table_is_complete) {
     }
 }
 
+// Programs that are run at the top leave nothing there: results belong in build/.
+TEST(house, folders_at_the_top_are_known) {
+  const std::set<std::string> others{"LICENSES",  "bench",   "cmake", "docs",       "examples",
+                                     "packaging", "scripts", "test",  "third_party"};
+  for (const auto& entry : fs::directory_iterator(kiln::testing::source_folder())) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory() || name.starts_with(".") || name.starts_with("build") || name == "out") continue;
+    EXPECT_TRUE(rooms.contains(name) || others.contains(name)) << name;
+  }
+}
+
 }  // namespace

@@ -242,7 +242,7 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--nodes", default="5:30")
     p.add_argument("--counted", type=float, default=0.2)
-    p.add_argument("--keep", default="random_graphs")
+    p.add_argument("--keep", default="build/random_graphs")
     a = p.parse_args()
     checker, began = Checker(os.path.abspath(a.kiln)), time.monotonic()
     counts, reasons, seen = collections.Counter(), collections.Counter(), collections.Counter()
