@@ -14,6 +14,11 @@ namespace {
               "input '" + input.name + "' is " + input.is.str() + ", the model takes " + input.declared.str() + why);
 }
 
+// What helps where two sizes of one dimension differ because one of them is 1.
+std::string if_one(const std::string& symbol, std::int64_t smaller) {
+  return smaller == 1 ? " (kiln compile --may-be-one " + symbol + " lets it broadcast)" : std::string();
+}
+
 constexpr std::array summaries{summary::max, summary::min, summary::sum};
 
 // nullopt for the largest or smallest of no elements.
@@ -109,7 +114,8 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs, const dim_bindings
         disagree(input,
                  ": '" + known->first + "' is " + input.is.dims[i].str() + " here and " +
                      (other == decided_by.end() ? "was given as " + std::to_string(known->second)
-                                                : std::to_string(known->second) + " in '" + other->second + "'"));
+                                                : std::to_string(known->second) + " in '" + other->second + "'") +
+                     if_one(known->first, std::min(known->second, input.is.dims[i].value())));
       }
     }
   }

@@ -60,6 +60,7 @@ import_options import_options_of(const compile_choice& c) {
       throw error(error_kind::usage, fmt::format("--value {}: the input has a value already; give it once", text));
   }
   read_sequences(c.sequences, importing);
+  importing.may_be_one.insert(c.may_be_one.begin(), c.may_be_one.end());
   importing.external_weights = c.external_weights;
   importing.max_nodes = c.max_nodes;
   return importing;
@@ -132,6 +133,7 @@ std::string text_of(const compile_choice& c) {
                                 {"shapes", c.shapes},
                                 {"values", c.values},
                                 {"sequences", c.sequences},
+                                {"may_be_one", c.may_be_one},
                                 {"fp16", c.fp16},
                                 {"bf16", c.bf16},
                                 {"int4_weights", c.int4_weights},
@@ -147,6 +149,7 @@ compile_choice compile_choice_from(const std::string& text) {
     json.at("shapes").get_to(c.shapes);
     json.at("values").get_to(c.values);
     json.at("sequences").get_to(c.sequences);
+    if (json.contains("may_be_one")) json.at("may_be_one").get_to(c.may_be_one);
     json.at("fp16").get_to(c.fp16);
     json.at("bf16").get_to(c.bf16);
     json.at("int4_weights").get_to(c.int4_weights);
@@ -179,6 +182,10 @@ void add_compile_options(CLI::App& app, compile_choice& choice) {
   app.add_option(
       "--value", choice.values,
       "NAME=VALUE[,VALUE...] makes an input a constant: one that decides axes, sizes, repeats, pads, k or a shape");
+  app.add_option(
+      "--may-be-one", choice.may_be_one,
+      "NAME of an open dimension that may be 1 where it broadcasts against a larger one; otherwise the two are "
+      "assumed to be equal");
   add_sequence_option(app, choice.sequences);
   app.add_flag("--fp16", choice.fp16, "Compute and store in f16; inputs and outputs keep their types");
   app.add_flag("--bf16", choice.bf16, "The same in bf16");

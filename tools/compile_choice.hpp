@@ -18,7 +18,7 @@
 namespace kiln::tools {
 
 struct compile_choice {
-  std::vector<std::string> dims, shapes, values, sequences, disabled_passes;
+  std::vector<std::string> dims, shapes, values, sequences, may_be_one, disabled_passes;
   bool fp16 = false, bf16 = false, int8 = false, int4_weights = false;
   // These say where the model's parts are and what may be written; they decide nothing about the result.
   custom_op_choice custom_ops;

@@ -324,8 +324,11 @@ void builder::need_equal(const dim& a, const dim& b, const std::string& what) {
 }
 
 std::optional<dim> builder::larger_if_one(const dim& a, const dim& b) {
-  if (a == dim(1) || b == dim(1) || is_bounded(a) || is_bounded(b) || make_equal(a, b, facts())) return std::nullopt;
-  if (!equal_only_at_one(a, b)) return std::nullopt;
+  if (a == dim(1) || b == dim(1) || is_bounded(a) || is_bounded(b)) return std::nullopt;
+  const auto symbols = (a + b).symbols();
+  const bool told =
+      std::ranges::any_of(symbols, [&](const std::string& s) { return knowledge_.may_be_one.contains(s); });
+  if (!told && (make_equal(a, b, facts()) || !equal_only_at_one(a, b))) return std::nullopt;
   const dim least = dim::min(a, b), most = dim::max(a, b);
   need_equal((least - dim(1)) * (most - least), 0, "dimensions " + a.str() + " and " + b.str() + " do not broadcast");
   for (const dim* each : {&a, &b}) stretched_.emplace_back(*each, most);

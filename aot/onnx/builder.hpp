@@ -54,8 +54,8 @@ class builder {
   }
 
   // Broadcasts by numpy's rule. Dimensions that are neither equal nor 1 are assumed to be equal (unify.hpp), unless
-  // they are equal for no size but one of them may be 1: then the larger one is the result, and a guard checks the
-  // sizes.
+  // they are equal for no size but one of them may be 1, or the options say that one of them may be: then the larger
+  // one is the result, and a guard checks the sizes.
   std::vector<dim> broadcast_shape(const std::vector<dim>& a, const std::vector<dim>& b);
   // Ensures that the dimensions are equal, or assumes it from now on. Throws if they can never be equal.
   void need_equal(const dim& a, const dim& b, const std::string& what);
@@ -93,7 +93,8 @@ class builder {
   std::optional<known_fractions> fractions_of_value(value v) const;
   std::optional<known_fractions> fraction_result(const operation& op, const std::vector<value>& inputs,
                                                  const std::vector<shape>& shapes, const shape& output) const;
-  // The larger of two dims that can only broadcast where one of them is 1; nullopt for others.
+  // The larger of two dims that can only broadcast where one of them is 1, or of which the options say that one may be;
+  // nullopt for others.
   std::optional<dim> larger_if_one(const dim& a, const dim& b);
   void relabel(operation& op, std::vector<value>& inputs, const dim& from, const dim& to);
   std::optional<value> folded(const operation& op, const std::vector<value>& inputs, const std::vector<shape>& outputs);

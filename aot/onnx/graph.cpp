@@ -152,6 +152,8 @@ void read_dimensions(import_state& state, const ::onnx::GraphProto& graph) {
     for (std::string_view taken : {count_prefix, value_prefix})
       if (symbol.starts_with(taken))
         refuse("dimension '" + name + "': names that begin with " + std::string(taken) + " are reserved");
+    if (state.options.may_be_one.contains(name) || state.options.may_be_one.contains(symbol))
+      state.known.may_be_one.insert(symbol);
     const dim_spec* spec = spec_of(state, name, symbol);
     if (const auto* range = spec ? std::get_if<dim_range>(spec) : nullptr)
       state.known.facts.set_range(symbol, range->min, range->max);

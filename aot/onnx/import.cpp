@@ -42,23 +42,27 @@ std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
   return result;
 }
 
+// Throws error{usage} if the model has no open dimension that `option` names.
+void check_dimension(const import_state& state, const std::string& option, const std::string& name) {
+  const auto& [meanings, symbol_names] = state.dimensions;
+  bool used = symbol_names.contains(name);
+  for (const auto& [original, meaning] : meanings) used |= original == name || dim::symbol(original).str() == name;
+  if (used) return;
+  std::string list;
+  std::vector<std::string_view> known;
+  for (const auto& [symbol, original] : symbol_names) {
+    list += (list.empty() ? "'" : ", '") + original + "'";
+    known.push_back(original);
+  }
+  throw error(error_kind::usage, option + " '" + name + "': the model has " +
+                                     (list.empty() ? "no open dimensions" : "only " + list) +
+                                     did_you_mean(name, known));
+}
+
 // Records the open symbols with their ranges. Every dimension in the options must exist in the model.
 void record_symbols(import_state& state) {
-  const auto& [meanings, symbol_names] = state.dimensions;
-  for (const auto& [name, spec] : state.options.dims) {
-    bool used = symbol_names.contains(name);
-    for (const auto& [original, meaning] : meanings) used |= original == name || dim::symbol(original).str() == name;
-    if (used) continue;
-    std::string list;
-    std::vector<std::string_view> known;
-    for (const auto& [symbol, original] : symbol_names) {
-      list += (list.empty() ? "'" : ", '") + original + "'";
-      known.push_back(original);
-    }
-    throw error(error_kind::usage, "--dim '" + name + "': the model has " +
-                                       (list.empty() ? "no open dimensions" : "only " + list) +
-                                       did_you_mean(name, known));
-  }
+  for (const auto& [name, spec] : state.options.dims) check_dimension(state, "--dim", name);
+  for (const std::string& name : state.options.may_be_one) check_dimension(state, "--may-be-one", name);
   std::set<std::string> open;
   auto use = [&](const dim& d) {
     if (!d.is_static()) open.merge(d.symbols());
@@ -75,7 +79,7 @@ void record_symbols(import_state& state) {
   for (const auto& symbol : open) {
     if (symbol.starts_with(count_prefix)) continue;
     bool is_value = symbol.starts_with(value_prefix);
-    const std::string& name = is_value ? symbol : symbol_names.at(symbol);
+    const std::string& name = is_value ? symbol : state.dimensions.symbol_names.at(symbol);
     auto spec = state.options.dims.find(name);
     if (spec == state.options.dims.end()) spec = state.options.dims.find(symbol);
     const auto* range = spec == state.options.dims.end() ? nullptr : std::get_if<dim_range>(&spec->second);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,9 @@ struct import_options {
   // Inputs that are sequences or optionals. Each element of a sequence becomes an input NAME.0, NAME.1, ...; an
   // optional tensor becomes the input NAME. Sequence outputs are expanded in the same way.
   std::map<std::string, sequence_spec> sequences = {};
+  // Dimensions, by the model's dim_param, that may be 1 where they broadcast against a larger one. Of others it is
+  // assumed that the two are equal, which makes faster programs. A name that the model lacks is error{usage}.
+  std::set<std::string> may_be_one = {};
 };
 
 program import_onnx(const std::filesystem::path& model, const import_options& options = {});

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ struct dim_knowledge {
   // Guards apply only where this expression is 1. While a branch of a choice is imported, it is 1 where the branch is
   // taken and 0 elsewhere.
   dim when = 1;
+  // Symbols that are not assumed to equal what they broadcast against (import_options::may_be_one).
+  std::set<std::string> may_be_one = {};
 };
 
 // Returns the symbol and the expression that replaces it. Returns nullopt if no symbol can be isolated, or if the

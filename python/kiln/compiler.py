@@ -39,6 +39,7 @@ def compile(
     dims: Mapping[str, DimSpec] | None = None,
     values: Mapping[str, Any] | None = None,
     sequences: Mapping[str, str] | None = None,
+    may_be_one: Sequence[str] = (),
     precision: str | None = None,
     int4_weights: bool = False,
     strip_weights: bool = False,
@@ -72,6 +73,8 @@ def compile(
         options += ["--value", _value_text(name, value)]
     for name, text in (sequences or {}).items():
         options += ["--sequence", f"{name}={text}"]
+    for name in may_be_one:
+        options += ["--may-be-one", name]
     if strip_weights:
         options.append("--strip-weights")
     options += source_options(external_weights, custom_ops, time_limit, memory_limit)

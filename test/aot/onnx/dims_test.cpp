@@ -419,4 +419,30 @@ TEST(dims, a_range_whose_step_is_a_size) {
   EXPECT_EQ(got[0].to_int64(), (std::vector<std::int64_t>{0, 2, 4}));
 }
 
+// By default two open dimensions that broadcast are assumed to be equal.
+TEST(open_dims, a_dimension_may_be_one_where_the_options_say_so) {
+  model_builder m(18);
+  m.input("x", float_type, {"n", "4"}).input("y", float_type, {"m", "4"}).output("z");
+  m.floats("six", {6, 1}, {0, 1, 2, 3, 4, 5});
+  m.node("Add", {"x", "y"}, {"sum"});
+  m.node("Mul", {"sum", "six"}, {"z"});
+  import_options options;
+  options.may_be_one = {"n", "m"};
+  const program open = m.import(options), assumed = m.import();
+  for (auto [n, k] : {std::pair<std::int64_t, std::int64_t>{6, 6}, {1, 6}, {6, 1}, {1, 1}}) {
+    const literal x = counting({n, 4}), y = counting({k, 4}), z = run(open, {x, y});
+    EXPECT_EQ(z.type(), (shape{element_type::f32, {6, 4}})) << n << " " << k;
+    for (std::int64_t i = 0; i < 24; ++i)
+      EXPECT_EQ(z.at(i), (x.at(n == 1 ? i % 4 : i) + y.at(k == 1 ? i % 4 : i)) * static_cast<double>(i / 4));
+    EXPECT_EQ(refusal([&, x = x, y = y] { run(assumed, {x, y}); }).empty(), n == 6 && k == 6);
+  }
+  auto expect_refusal = [&](std::int64_t n, std::int64_t k) {
+    const std::string said = refusal([&] { run(open, {counting({n, 4}), counting({k, 4})}); });
+    EXPECT_NE(said.find("do not broadcast"), std::string::npos) << said;
+  };
+  expect_refusal(2, 6), expect_refusal(6, 3), expect_refusal(7, 7);
+  options.may_be_one = {"k"};
+  EXPECT_NE(refusal([&] { m.import(options); }).find("--may-be-one 'k': the model has only"), std::string::npos);
+}
+
 }  // namespace
