@@ -15,8 +15,8 @@ namespace {
 }
 
 // What helps where two sizes of one dimension differ because one of them is 1.
-std::string if_one(const std::string& symbol, std::int64_t smaller) {
-  return smaller == 1 ? " (kiln compile --may-be-one " + symbol + " lets it broadcast)" : std::string();
+std::string_view if_one(std::int64_t smaller) {
+  return smaller == 1 ? " (dimensions that broadcast count as equal, see kiln compile --may-be-one)" : "";
 }
 
 constexpr std::array summaries{summary::max, summary::min, summary::sum};
@@ -115,7 +115,7 @@ dim_bindings bind_shapes(std::span<const given_shape> inputs, const dim_bindings
                  ": '" + known->first + "' is " + input.is.dims[i].str() + " here and " +
                      (other == decided_by.end() ? "was given as " + std::to_string(known->second)
                                                 : std::to_string(known->second) + " in '" + other->second + "'") +
-                     if_one(known->first, std::min(known->second, input.is.dims[i].value())));
+                     std::string(if_one(std::min(known->second, input.is.dims[i].value()))));
       }
     }
   }

@@ -59,6 +59,16 @@ class InvalidShape(KilnCase):
         self.refused({"x": f(3, 4), "z": f(5, 4)}, "'batch'", "5 here and 3 in 'x'", "input 'z'")
         self.right(model, {"x": f(3, 4), "z": f(3, 4)})
 
+    def test_a_dimension_that_may_be_one(self):
+        nodes = [node("Add", ["x", "z"], ["a"]), node("Mul", ["a", "w"], ["y"])]
+        inputs, weights = {"x": ["n", 4], "z": ["m", 4]}, [constant("w", 1, 2, 3, 4, dtype=np.float32)]
+        self.model(nodes, inputs, weights)
+        self.refused({"x": f(1, 4), "z": f(5, 4)}, "5 here and 1 in 'x'", "--may-be-one")
+        model = self.model(nodes, inputs, weights, "--may-be-one", "n", "--may-be-one", "m")
+        for n, m in ((1, 5), (5, 1), (5, 5), (1, 1), (7, 1)):
+            self.right(model, {"x": f(n, 4), "z": f(m, 4)})
+        self.refused({"x": f(2, 4), "z": f(6, 4)}, "do not broadcast", "m = 6, n = 2")
+
     def test_expressions_that_contradict_other_inputs(self):
         model = self.model([node("Concat", ["x", "z"], ["c"], axis=0), node("Add", ["c", "m"], ["y"])], {"x": ["past", 4], "z": ["seq", 4], "m": ["past + seq", 4]})
         self.refused({"x": f(3, 4), "z": f(5, 4), "m": f(9, 4)}, "past+seq", "9 here and 8 by the other dimensions", "input 'm'")
