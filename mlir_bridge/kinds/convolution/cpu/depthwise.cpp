@@ -22,12 +22,20 @@ constexpr std::int64_t most_vectors = 2;
 // Elements that wait on the stack for the normalization.
 constexpr std::int64_t most_kept = 8192;
 
-// Returns the pixels per tile for a line with `inner` pixels that see the whole window. Other pixels are computed one
-// by one.
-std::int64_t choose_pixels(std::int64_t inner, std::int64_t most) {
-  std::int64_t best = 1, best_left = inner;
-  for (std::int64_t n = std::min(most, inner); n > 1; --n)
-    if (inner % n < best_left) best = n, best_left = inner % n;
+// Cost model, in multiply-adds of a vector, for one tap: fewer than four sums wait for the latency of earlier ones, and
+// each tile loads the weights again.
+constexpr std::int64_t least_sums = 4;
+std::int64_t tap_cost(std::int64_t pixels, std::int64_t vectors) {
+  return std::max(pixels * vectors, least_sums) + vectors;
+}
+
+// Returns the pixels per tile, at most `most`, for a line with `inner` pixels that see the whole window. Other pixels
+// are computed one by one.
+std::int64_t choose_pixels(std::int64_t inner, std::int64_t most, std::int64_t vectors) {
+  const auto cost = [&](std::int64_t n) { return inner / n * tap_cost(n, vectors) + inner % n * tap_cost(1, vectors); };
+  std::int64_t best = 1;
+  for (std::int64_t n = 2; n <= std::min(most, inner); ++n)
+    if (cost(n) < cost(best)) best = n;
   return best;
 }
 
@@ -136,7 +144,7 @@ class depthwise_emitter {
         features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
     const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
                        standard =
-                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors / 2 + 1);
+                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors, vectors);
     pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
     segments = exact_segments({1, vectors, lanes}, features);
   }
