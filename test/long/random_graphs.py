@@ -186,7 +186,9 @@ class Checker:
         model, out = os.path.join(folder, "m.onnx"), os.path.join(folder, "m.kiln")
         onnx.save(case.model(options["open"]), model)
         open_names = sorted({name for (v, _), name in options["open"].items() if v in case.given})
-        code, text = self.call("compile", model, "-o", out, "--quiet", *sum((["--dim", f"{n}=1:64"] for n in open_names), []))
+        ones = {name for (v, axis), name in options["open"].items() if v in case.given and case.given[v].array.shape[axis] == 1}
+        dims = [word for n in open_names for word in ("--dim", f"{n}=1:64", *(("--may-be-one", n) if n in ones else ()))]
+        code, text = self.call("compile", model, "-o", out, "--quiet", *dims)
         if code == 3:
             return "refused", text
         if code:
