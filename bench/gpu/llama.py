@@ -6,7 +6,8 @@
 shape: layers, width, heads, heads of keys and values, width of the feed-forward part, vocabulary. Both sides have the
 same random weights, take turns, and choose greedily. PyTorch runs a module with a static cache through torch.compile; its
 step is captured as a CUDA graph that feeds itself, and its first ids are compared with ours. Times of the prompt are those
-of its fourth run in a process (ours: `kiln perf` of the same sizes).
+of its fourth run in a process (ours: `kiln perf` of the same sizes). --memory compares the memory that the device has in use
+(nvidia-smi) beyond that of a tiny model with weights and caches.
 """
 import argparse
 import json
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -102,6 +104,7 @@ def main():
     arguments.add_argument("--batch", type=int, default=1, help="equal prompts of kiln generate; PyTorch has one")
     arguments.add_argument("--compile", default="", help="more options of kiln compile, e.g. --int4-weights; not with --keep of another")
     arguments.add_argument("--per-kernel", action="store_true", help="print the slowest kernels of a step and of the prompt")
+    arguments.add_argument("--memory", action="store_true", help="print the device's memory in use")
     o = arguments.parse_args()
     work = o.keep or tempfile.mkdtemp()
     os.makedirs(work, exist_ok=True)
@@ -127,6 +130,22 @@ def main():
     def perf(sequence, past, *more):
         return ours("perf", file, "--dim", "batch_size=1", "--dim", f"sequence_length={sequence}", "--dim", f"past_sequence_length={past}", "--dim", f"total_sequence_length={past + sequence}", *more)
 
+    def most_memory(model, prompt_ids):
+        """(The document of `kiln generate`, MiB in use on the device at most, before it MiB)."""
+        used = lambda: int(subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"], capture_output=True, text=True).stdout)
+        before, most, ended = used(), 0, threading.Event()
+
+        def poll():
+            nonlocal most
+            while not ended.is_set():
+                most = max(most, used())
+
+        thread = threading.Thread(target=poll)
+        thread.start()
+        document = ours("generate", model, "--prompt-ids", prompt_ids, "--max-new-tokens", str(o.new))
+        ended.set(), thread.join()
+        return document, most - before
+
     cold = generate()
     print(f"cold: first id after {cold['time_to_first_token_ms']:.0f} ms", flush=True)
     theirs = None if o.no_torch else torch_times(llama, prompt.tolist(), o.new)
@@ -143,6 +162,14 @@ def main():
             scores = theirs["score"](prompt.tolist() + mine[-1]["tokens"][:same])
             a, b = mine[-1]["tokens"][same], theirs["tokens"][same]
             print(f"  then we chose a logit of {scores[a]:.4f} and PyTorch one of {scores[b]:.4f}; the largest is {scores.max():.4f}, the deviation {scores.std():.4f}", flush=True)
+    if o.memory:
+        tiny = Llama([1, 64, 2, 2, 128, 256], 4096)
+        tiny.save(f"{work}/tiny.onnx")
+        subprocess.run([o.kiln, "compile", f"{work}/tiny.onnx", "-o", f"{work}/tiny.kiln", "--quiet"], check=True)
+        np.save(f"{work}/tiny.npy", prompt % 256)
+        whole, of_tiny = most_memory(file, f"{work}/prompt.npy"), most_memory(f"{work}/tiny.kiln", f"{work}/tiny.npy")
+        weights, caches = sum(array.nbytes for _, array in llama.weights()) / 2**20, whole[0]["state_bytes"] / 2**20
+        print(f"memory: {whole[1] - of_tiny[1]} MiB beyond the {of_tiny[1]} of a tiny model; weights {weights:.0f}, caches {caches:.0f} MiB: {(whole[1] - of_tiny[1]) / (weights + caches):.3f}", flush=True)
     if o.per_kernel:
         for sequence, past, way in (1, o.prompt, "off"), (o.prompt, 0, "off"), (o.prompt, 0, "eager"):
             p = perf(sequence, past, "--specialize", way, "--per-kernel", "-n", "10")
