@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -27,5 +28,30 @@ struct arena_layout {
 };
 
 arena_layout pack_arena(std::span<const arena_request> requests);
+
+// Packs sets of requests that often have the same lifetimes and other sizes. It keeps, for some layouts, which buffer
+// each one lies on. A set with the same lifetimes is first laid out in these ways, which takes a tenth of the time; it
+// is packed anew if buffers would overlap or the arena would be relatively larger. Used by one thread at a time.
+class arena_packer {
+ public:
+  arena_layout pack(std::span<const arena_request> requests);
+
+ private:
+  struct placed_request {
+    std::uint32_t request = 0, below = 0;  // the request whose end is this one's offset, or itself for offset 0
+  };
+  struct way {
+    std::vector<placed_request> order;
+    double ratio = 1;  // of the size to the lower bound
+  };
+  bool same_lifetimes(std::span<const arena_request> requests) const;
+  bool lay_out(std::span<const arena_request> requests, const way& as, arena_layout& result) const;
+  void keep(std::span<const arena_request> requests, const arena_layout& made);
+  void find_pairs();
+
+  std::vector<arena_request> lifetimes_;                        // their sizes do not matter
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // of requests that live at the same time
+  std::vector<way> ways_;                                       // the last used first
+};
 
 }  // namespace kiln

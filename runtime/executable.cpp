@@ -10,6 +10,7 @@
 #include "runtime/graph/replay.hpp"
 #include "runtime/io_buffers.hpp"
 #include "runtime/plan_runner.hpp"
+#include "runtime/spare_contexts.hpp"
 
 namespace kiln {
 namespace {
@@ -46,6 +47,17 @@ struct launches_follow {
   device& device_;
 };
 
+// Returns what a context of the plan begins with.
+spare_context parts_for(const plan& of, device& target) {
+  spare_context parts;
+  if (of.spares) parts = of.spares->take(of.library);
+  fit(parts.arena, of.arenas ? 0 : of.arena_bytes, target);
+  if (!fit(parts.zeroed, of.zeroed_bytes, target)) parts.clean = false;
+  if (!parts.stream) parts.stream = target.make_stream();
+  if (!parts.own_stream) parts.own_stream = target.own_stream();
+  return parts;
+}
+
 // Runs `work` and always waits for the stream, because work in flight uses the caller's tensors. Throws the first
 // error.
 template <class Work>
@@ -64,13 +76,18 @@ void finish_always(device& target, device_stream& stream, Work&& work) {
 }  // namespace
 
 execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph)
+    : execution_context(what, target, graph, parts_for(*what, target)) {}
+
+execution_context::execution_context(std::shared_ptr<const kiln::plan> what, device& target, const graph_options& graph,
+                                     spare_context parts)
     : plan_(std::move(what)),
-      arena_(target.allocate(plan_->arenas ? 0 : plan_->arena_bytes)),
-      zeroed_(target.allocate(plan_->zeroed_bytes)),
-      stream_(target.make_stream()),
-      own_stream_(target.own_stream()),
+      arena_(std::move(parts.arena)),
+      zeroed_(std::move(parts.zeroed)),
+      stream_(std::move(parts.stream)),
+      own_stream_(std::move(parts.own_stream)),
+      clean_(parts.clean),
       pointers_(*plan_, target, arena_.data(), zeroed_.data()),
-      replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
+      replay_(std::make_unique<graph_replay>(*plan_, target, graph, std::move(parts.graphs))) {}
 
 execution_context::execution_context(execution_context&&) noexcept = default;
 
@@ -81,12 +98,16 @@ bool execution_context::measuring() const { return replay_->measuring(); }
 std::optional<graph_decision> execution_context::decision() const { return replay_->decision(); }
 
 execution_context::~execution_context() {
-  if (!last_run_) return;
+  if (!plan_) return;
   try {
-    last_run_->synchronize();
+    if (last_run_) last_run_->synchronize();
   } catch (const error&) {
-    // The device is lost, so nothing is running any more.
+    return;  // the device is lost, so nothing is running any more
   }
+  // A run that failed may have left anything.
+  if (plan_->spares && clean_)
+    plan_->spares->give_back({plan_->library, std::move(arena_), std::move(zeroed_), true, std::move(stream_),
+                              std::move(own_stream_), replay_->release()});
 }
 
 void executable::bind(execution_context& context, std::span<const input_span> inputs,

@@ -21,6 +21,7 @@ namespace kiln {
 
 class graph_replay;
 class graph_run;
+struct spare_context;
 
 // The mutable state of one run at a time. Made by executable::make_context(); used by one thread at a time. The
 // destructor waits for its runs.
@@ -45,6 +46,7 @@ class execution_context {
 
  private:
   friend class executable;
+  execution_context(std::shared_ptr<const plan> what, device& target, const graph_options& graph, spare_context parts);
   std::shared_ptr<const plan> plan_;
   device_memory arena_, zeroed_;
   std::unique_ptr<device_stream> stream_, own_stream_;  // the context's own stream, and a reference to the device's

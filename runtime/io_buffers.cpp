@@ -1,5 +1,6 @@
 #include "runtime/io_buffers.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/ops/bounded.hpp"
@@ -8,25 +9,30 @@
 namespace kiln {
 namespace {
 
-std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+// What a tensor of so many bytes takes in the block.
+std::size_t room_of(std::size_t bytes, const device& on) {
+  const std::size_t alignment = std::max(arena_alignment, on.info().alignment);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace
 
 io_buffers::io_buffers(const executable& of) : plan_(&of.plan()), device_(&of.target()) {
-  auto make = [&](std::size_t bytes) {
-    memory_.push_back(device_->allocate(bytes));
-    return std::span<std::byte>(memory_.back().data(), bytes);
-  };
-  for (const plan_port& port : plan_->inputs) inputs_.push_back(make(port.bytes));
-  for (const plan_port& port : plan_->outputs)
-    outputs_.push_back(port.shares ? of_input(*port.shares) : make(port.bytes));
+  memory_ = device_->allocate(bytes_of(of));
+  place(memory_.data());
 }
 
 io_buffers::io_buffers(const executable& of, std::byte* block) : plan_(&of.plan()), device_(&of.target()) {
-  auto place = [&](std::size_t bytes) { return std::span(std::exchange(block, block + rounded(bytes)), bytes); };
-  for (const plan_port& port : plan_->inputs) inputs_.push_back(place(port.bytes));
+  place(block);
+}
+
+void io_buffers::place(std::byte* block) {
+  auto next = [&](std::size_t bytes) {
+    return std::span(std::exchange(block, block + room_of(bytes, *device_)), bytes);
+  };
+  for (const plan_port& port : plan_->inputs) inputs_.push_back(next(port.bytes));
   for (const plan_port& port : plan_->outputs)
-    outputs_.push_back(port.shares ? of_input(*port.shares) : place(port.bytes));
+    outputs_.push_back(port.shares ? of_input(*port.shares) : next(port.bytes));
 }
 
 std::span<std::byte> io_buffers::of_input(std::size_t number) const {
@@ -35,9 +41,9 @@ std::span<std::byte> io_buffers::of_input(std::size_t number) const {
 
 std::size_t io_buffers::bytes_of(const executable& of) {
   std::size_t bytes = 0;
-  for (const plan_port& port : of.plan().inputs) bytes += rounded(port.bytes);
+  for (const plan_port& port : of.plan().inputs) bytes += room_of(port.bytes, of.target());
   for (const plan_port& port : of.plan().outputs)
-    if (!port.shares) bytes += rounded(port.bytes);
+    if (!port.shares) bytes += room_of(port.bytes, of.target());
   return bytes;
 }
 

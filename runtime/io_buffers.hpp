@@ -25,10 +25,11 @@ class io_buffers {
   std::span<const executable::output_span> outputs() const { return outputs_; }
 
  private:
+  void place(std::byte* block);
   std::span<std::byte> of_input(std::size_t number) const;
   const plan* plan_;
   device* device_;
-  std::vector<device_memory> memory_;  // in any order; empty if the block is the caller's
+  device_memory memory_;  // of all tensors; empty if the block is the caller's
   std::vector<executable::input_span> inputs_;
   std::vector<executable::output_span> outputs_;
 };

@@ -11,6 +11,7 @@ namespace kiln {
 open_plans::open_plans(program native, device& target, const plan_options& options)
     : native_(std::move(native)), device_(target), options_(options) {
   if (target.info().host_memory) arenas_ = std::make_shared<arena_pool>(target);
+  else spares_ = std::make_shared<spare_contexts>();
   for (const module& m : native_.modules())
     for (const instruction& i : m.instructions())
       if (const auto* op = i.op().get_if<choice>()) conditions_.push_back(dims_.add(op->condition.at(0)));
@@ -50,6 +51,7 @@ std::shared_ptr<const plan> open_plans::at(const dim_bindings& sizes) {
   auto made = from ? from->at(sizes) : std::nullopt;
   if (!made) return nullptr;
   made->arenas = arenas_;
+  made->spares = spares_;
   return std::make_shared<const plan>(std::move(*made));
 }
 

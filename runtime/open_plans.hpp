@@ -12,6 +12,7 @@
 #include "ir/dim_table.hpp"
 #include "runtime/arena_pool.hpp"
 #include "runtime/plan_template.hpp"
+#include "runtime/spare_contexts.hpp"
 
 namespace kiln {
 
@@ -43,7 +44,8 @@ class open_plans {
   program native_;
   device& device_;
   plan_options options_;
-  std::shared_ptr<arena_pool> arenas_;  // of all plans on the host
+  std::shared_ptr<arena_pool> arenas_;      // of all plans on the host
+  std::shared_ptr<spare_contexts> spares_;  // of all plans on a GPU, but for series
   dim_table dims_;
   std::vector<dim_table::index> conditions_;  // of the program's choices
   std::vector<std::pair<dim_table::index, dim_table::index>> guards_;

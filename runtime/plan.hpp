@@ -21,6 +21,7 @@
 namespace kiln {
 
 class arena_pool;
+class spare_contexts;
 
 using buffer_id = std::uint32_t;
 
@@ -216,6 +217,8 @@ struct plan {
   std::shared_ptr<std::vector<std::int64_t>> open_sizes;
   // If not null, a run takes its arena from here; otherwise each context has its own. For the host only.
   std::shared_ptr<arena_pool> arenas;
+  // If not null, contexts begin with what ended ones left here. For GPUs only.
+  std::shared_ptr<spare_contexts> spares;
   std::shared_ptr<const kernel_library> library;
 
   const std::vector<plan_instruction>& instructions() const { return *instruction_list; }

@@ -124,6 +124,7 @@ void plan_filler::place_arena() {
   std::vector<std::vector<template_request>> requests(scopes.size());
   std::vector<arena_layout> layouts(scopes.size());
   plan_report& r = plan_.report;
+  parts_.packers.resize(scopes.size());
   for (std::size_t s = scopes.size(); s-- > 0;) {  // bodies follow their parents
     requests[s] = scopes[s].requests;
     requests[s].insert(requests[s].end(), added_[s].begin(), added_[s].end());
@@ -135,7 +136,7 @@ void plan_filler::place_arena() {
                            ? arena_request{}
                            : arena_request{rounded(plan_.buffers[request.buffer].placed_bytes(), alignment),
                                            request.first, request.last});
-    layouts[s] = pack_arena(wanted);
+    layouts[s] = parts_.packers[s].pack(wanted);
     r.arena_sum_bytes += layouts[s].sum;
     if (scopes[s].parent == SIZE_MAX) continue;
     plan_.buffers[scopes[s].region].bytes = layouts[s].bytes;

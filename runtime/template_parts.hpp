@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/row_kernel.hpp"
+#include "runtime/arena.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/plan_constants.hpp"
 #include "runtime/prepare.hpp"
@@ -90,6 +91,7 @@ struct template_parts {
   plan base;  // without blocks; sizes that are in `sizes` are 0
   std::vector<template_block> blocks;
   std::vector<template_scope> scopes;
+  std::vector<arena_packer> packers;            // per scope, of the last plans
   std::vector<size_table::index> buffer_sizes;  // per buffer of `base`, or none
   std::vector<open_port> ports;
   std::vector<open_table> tables;

@@ -2,6 +2,8 @@
 // ones there for later processes.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -19,19 +21,25 @@ class graph_memory {
                bool again = false);
 
   // For contexts. `on` uses of a decision which order of independent steps is the faster, where that was graphs' way.
-  graph_options options() const { return {.policy = policy_, .decision = remembered_}; }
-  // Keeps what a context made with options() has found out under `automatic`, if anything.
+  graph_options options() const;
+  // Keeps what a context made with options() has found out under `automatic`, if anything. If replay was faster, copies
+  // of this object (those of other sizes of a model) know it, too; where launches were faster, others measure.
   void keep(const execution_context& context) const;
   // Whether the decision was known before this process measured anything.
   bool remembered() const { return remembered_.has_value(); }
   // The next executable has other kernels: nothing is known about them, nor kept.
-  void forget() { records_ = nullptr, remembered_.reset(); }
+  void forget();
 
  private:
   const tuning_records* records_ = nullptr;  // null: nothing is kept
   std::string program_;
   graph_policy policy_ = graph_policy::automatic;
   std::optional<graph_decision> remembered_;
+  struct found_out {
+    std::mutex mutex;
+    std::optional<graph_decision> decision;
+  };
+  std::shared_ptr<found_out> shared_;  // with copies
 };
 
 }  // namespace kiln

@@ -16,6 +16,7 @@
 
 #include "bench/session/background.hpp"
 #include "bench/session/many.hpp"
+#include "bench/session/parts.hpp"
 #include "bench/session/unseen.hpp"
 #include "ir/error.hpp"
 #include "jit/compile_worker.hpp"
@@ -83,19 +84,22 @@ int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == std::string(compile_worker_argument)) return run_compile_worker();
   const bool unseen = argc > 4 && argv[1] == std::string("--unseen");
   const bool many = argc > 4 && argv[1] == std::string("--many");
+  const bool parts = argc > 4 && argv[1] == std::string("--parts");
   const bool background = argc > 4 && argv[1] == std::string("--background");
-  if (argc < 3 || (!unseen && !many && !background && argv[1][0] == '-')) {
-    fmt::print(stderr,
-               "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
-               "[CACHE_FOLDER]\n"
-               "       bench_session [--device NAME] --unseen|--many FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
-               "[CACHE_FOLDER]\n"
-               "       bench_session [--device NAME] --background FILE.kiln NAME=FIRST:HOT[,NAME=FIRST:HOT...] SECONDS "
-               "[CACHE_FOLDER]\n");
+  if (argc < 3 || (!unseen && !many && !parts && !background && argv[1][0] == '-')) {
+    fmt::print(
+        stderr,
+        "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
+        "[CACHE_FOLDER]\n"
+        "       bench_session [--device NAME] --unseen|--many|--parts FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
+        "[CACHE_FOLDER]\n"
+        "       bench_session [--device NAME] --background FILE.kiln NAME=FIRST:HOT[,NAME=FIRST:HOT...] SECONDS "
+        "[CACHE_FOLDER]\n");
     return 2;
   }
   try {
     if (background) return bench::measure_background(argc, argv, device);
+    if (parts) return bench::measure_parts(argc, argv, device);
     if (many) return bench::measure_many(argc, argv, device);
     return unseen ? bench::measure_unseen(argc, argv, device) : measure(argc, argv);
   } catch (const error& e) {

@@ -1,11 +1,15 @@
 #include "runtime/graph/replay.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "ir/error.hpp"
 
 namespace kiln {
 
-graph_replay::graph_replay(const plan& of, device& target, const graph_options& options)
-    : plan_(&of), device_(&target), options_(options), decision_(options.decision) {
+graph_replay::graph_replay(const plan& of, device& target, const graph_options& options,
+                           std::vector<spare_graph> spares)
+    : plan_(&of), device_(&target), options_(options), spares_(std::move(spares)), decision_(options.decision) {
   if (options_.policy == graph_policy::off) {
     eager_for_good_ = true;
   } else if (!target.has_graphs()) {
@@ -20,7 +24,8 @@ graph_replay::graph_replay(const plan& of, device& target, const graph_options& 
 // Called before the first run that may use a graph.
 void graph_replay::prepare() {
   prepared_ = true;
-  parts_ = cut_segments(*plan_);
+  cold_ = plan_->spares && options_.order == graph_order::measured;
+  parts_ = cut_segments(*plan_, !cold_);
   if (parts_.empty()) {
     eager_for_good_ = true;
     reason_ = "no part of the plan is long enough for a graph";
@@ -28,18 +33,33 @@ void graph_replay::prepare() {
   }
   part_at_.resize(plan_->blocks.size());
   for (std::size_t b = 0; b < part_at_.size(); ++b) part_at_[b].resize(plan_->blocks[b].steps.size());
-  bool branches = false;
   graphs_.reserve(parts_.size());
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     part_at_[parts_[p].block][parts_[p].first] = static_cast<std::uint32_t>(p + 1);
     graphs_.emplace_back(*plan_, parts_[p], *device_, options_);
-    branches |= graphs_.back().has_branches();
     captures_ |= graphs_.back().maker() == graph_maker::capture;
+    const auto fits = [&](const spare_graph& s) {
+      return s.graph && s.block == parts_[p].block && s.nodes == nodes_of(parts_[p]);
+    };
+    if (const auto spare = std::ranges::find_if(spares_, fits); cold_ && spare != spares_.end())
+      graphs_.back().adopt(std::move(spare->graph));
+  }
+  spares_.clear();
+  if (cold_) way_ = run_way::chain;
+  else choose_way();
+}
+
+void graph_replay::choose_way() {
+  if (std::exchange(cold_, false)) {
+    std::vector<graph_segment> ordered = cut_segments(*plan_);
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      parts_[p].after = std::move(ordered[p].after), parts_[p].branches = ordered[p].branches;
   }
   way_ = options_.order == graph_order::branches || (decision_ && decision_->branches) ? run_way::branches
                                                                                        : run_way::chain;
   if (decision_) return;
   std::vector<run_way> ways{way_};
+  const bool branches = std::ranges::any_of(graphs_, &segment_graphs::has_branches);
   if (options_.order == graph_order::measured && branches) ways.push_back(run_way::branches);
   if (options_.policy == graph_policy::automatic) ways.push_back(run_way::eager);
   if (ways.size() == 1) return;
@@ -47,12 +67,35 @@ void graph_replay::prepare() {
   for (queued_run& q : queued_) q.begin = device_->make_event(), q.end = device_->make_event();
 }
 
+std::vector<spare_graph::node> graph_replay::nodes_of(const graph_segment& part) const {
+  std::vector<spare_graph::node> nodes;
+  for (std::uint32_t n = 0; n < part.count; ++n) {
+    const plan_work& what = plan_->blocks[part.block].steps[part.first + n].what;
+    spare_graph::node& node = nodes.emplace_back(spare_graph::node{what.index()});
+    if (const auto* l = std::get_if<launch_step>(&what))
+      node = {what.index(), l->kernel.function, l->block, l->lds_bytes, l->waits};
+  }
+  return nodes;
+}
+
+std::vector<spare_graph> graph_replay::release() {
+  std::vector<spare_graph> result;
+  if (failures_) return result;
+  for (std::size_t p = 0; p < graphs_.size(); ++p)
+    if (graphs_[p].maker() == graph_maker::nodes && parts_[p].calls == 0)
+      if (auto graph = graphs_[p].release()) result.push_back({parts_[p].block, nodes_of(parts_[p]), std::move(graph)});
+  return result;
+}
+
 void graph_replay::begin(graph_run& run) {
   if (eager_for_good_) return;
+  constexpr std::size_t cold_runs = 8;
   // The first run may be the only one, so build no graph for it unless the caller asked for graphs.
-  if (runs_++ == 0 && options_.policy == graph_policy::automatic && !decision_) return;
+  if (runs_++ == 0 && options_.policy == graph_policy::automatic && spares_.empty() && (!decision_ || plan_->spares))
+    return;
   try {
     if (!prepared_) prepare();
+    if (cold_ && runs_ > cold_runs) choose_way();
     if (trial_) look_at_queued();
   } catch (const std::exception& e) {
     fail(e.what());
@@ -86,7 +129,7 @@ void graph_replay::end_waited(const graph_run& run, clock::time_point since) {
   if (run.launched_) ++replays_;
   if (!trial_ || !run.turn_ || made() != run.made_before_) return;  // fail() ends the trial
   take(*run.turn_, std::chrono::duration<double, std::milli>(clock::now() - since).count());
-  if (trial_) return;
+  if (trial_ || plan_->spares) return;                                  // graphs in sequence are for later plans
   for (segment_graphs& g : graphs_) g.keep(way_ == run_way::branches);  // the run has finished, so no graph is in use
 }
 

@@ -14,6 +14,7 @@
 
 #include "runtime/graph/segment_graphs.hpp"
 #include "runtime/graph/trial.hpp"
+#include "runtime/spare_contexts.hpp"
 
 namespace kiln {
 
@@ -45,8 +46,8 @@ struct run_stream {
 
 class graph_replay {
  public:
-  // `of` and `target` must outlive this object.
-  graph_replay(const plan& of, device& target, const graph_options& options);
+  // `of` and `target` must outlive this object. `spares`: graphs of other plans, which are used where they fit.
+  graph_replay(const plan& of, device& target, const graph_options& options, std::vector<spare_graph> spares = {});
 
   // A run whose results are there when `work` returns. `choose(bool own)` gives the run_stream; `own` asks for the
   // device's own stream. `work(graph_run&, device_stream&)` executes the plan.
@@ -78,8 +79,12 @@ class graph_replay {
   bool may_replay() const { return !eager_for_good_; }
 
   // Whether later runs may go another way than this one.
-  bool measuring() const { return !eager_for_good_ && !decision_ && (trial_ || !prepared_); }
+  bool measuring() const {
+    return !eager_for_good_ && (prepared_ ? cold_ || (trial_ && !decision_) : !decision_ || plan_->spares);
+  }
   std::optional<graph_decision> decision() const { return decision_; }
+  // Returns graphs for later plans (plan::spares). Nothing that was launched may still run, and no run may follow.
+  std::vector<spare_graph> release();
   graph_report report() const;
 
  private:
@@ -97,6 +102,8 @@ class graph_replay {
   queued_run* begin_queued(const graph_run& run, device_stream& stream);  // null: not timed
   void end_queued(const graph_run& run, queued_run* timed, device_stream& stream);
   void prepare();
+  void choose_way();
+  std::vector<spare_graph::node> nodes_of(const graph_segment& part) const;
   // Whether the run makes launches one by one though later ones may be graphs: then it belongs on the device's own
   // stream. NVIDIA's driver (13.0) makes all graphs of a process slower, for good, once two streams have been given
   // eight launches each, and the device's own has those of `prepare`.
@@ -112,9 +119,13 @@ class graph_replay {
   device* device_;
   graph_options options_;
   bool eager_for_good_ = false, prepared_ = false;
+  // The first runs of a plan that shares spare graphs: few of the sizes that a model is asked for come back often, so
+  // they launch a graph in sequence without measuring anything.
+  bool cold_ = false;
   bool captures_ = false;         // some of the graphs
   run_way way_ = run_way::eager;  // of the run under way, or the last one
   std::size_t runs_ = 0;
+  std::vector<spare_graph> spares_;
   std::vector<graph_segment> parts_;
   std::vector<segment_graphs> graphs_;               // per part
   std::vector<std::vector<std::uint32_t>> part_at_;  // per block and step: part + 1, 0 for none

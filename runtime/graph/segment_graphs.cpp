@@ -57,6 +57,19 @@ void segment_graphs::keep(bool branches) {
   std::erase_if(entries_, [&](const entry& e) { return e.branches != branches; });
 }
 
+void segment_graphs::adopt(std::unique_ptr<device_graph> graph) {
+  constexpr std::uint32_t of_other_plan = UINT32_MAX;
+  entries_.push_back(
+      {std::move(graph), values(what_->slots.size()), std::vector<std::uint32_t>(what_->count, of_other_plan)});
+}
+
+std::unique_ptr<device_graph> segment_graphs::release() {
+  entry* last = nullptr;
+  for (entry& e : entries_)
+    if (!e.branches && (!last || e.last_use > last->last_use)) last = &e;
+  return last ? std::move(last->graph) : nullptr;
+}
+
 segment_graphs::entry& segment_graphs::fitting(plan_pointers& pointers, bool branches, graph_counts& counts) {
   entry* oldest = nullptr;
   std::size_t same = 0;

@@ -31,6 +31,10 @@ class segment_graphs {
   void run(plan_pointers& pointers, device_stream& stream, bool branches, graph_counts& counts);
   // Drops the graphs of the other order. Nothing that was launched may still run.
   void keep(bool branches);
+  // Begins with a graph in sequence that was launched for another plan; its nodes do the same work with other sizes.
+  void adopt(std::unique_ptr<device_graph> graph);
+  // Returns the graph in sequence that was used last, or null. Nothing that was launched may still run.
+  std::unique_ptr<device_graph> release();
   graph_maker maker() const { return maker_; }
   bool has_branches() const { return what_->branches && maker_ == graph_maker::nodes; }
 

@@ -25,7 +25,7 @@ bool conflict(const std::vector<access>& a, const std::vector<access>& b) {
 
 class cutter {
  public:
-  explicit cutter(const plan& of) : plan_(of) {}
+  cutter(const plan& of, bool orders) : plan_(of), orders_(orders) {}
 
   std::vector<graph_segment> cut() {
     for (std::uint32_t b = 0; b < plan_.blocks.size(); ++b) {
@@ -52,7 +52,7 @@ class cutter {
       found_ = &accesses[node_];
       std::visit([this](const auto& s) { look_at(s); }, plan_.blocks[block].steps[first + node_].what);
     }
-    order(accesses);
+    if (orders_) order(accesses);
     segments_.push_back(std::move(segment_));
   }
 
@@ -128,6 +128,7 @@ class cutter {
   }
 
   const plan& plan_;
+  const bool orders_;
   std::vector<graph_segment> segments_;
   graph_segment segment_;
   std::map<std::pair<bool, std::uint32_t>, std::size_t> slots_;  // → segment_.slots
@@ -137,6 +138,6 @@ class cutter {
 
 }  // namespace
 
-std::vector<graph_segment> cut_segments(const plan& of) { return cutter(of).cut(); }
+std::vector<graph_segment> cut_segments(const plan& of, bool orders) { return cutter(of, orders).cut(); }
 
 }  // namespace kiln

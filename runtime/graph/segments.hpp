@@ -32,6 +32,7 @@ inline constexpr std::size_t least_graph_steps = 2;
 // bert_base 401, 369, 342, 340, 341 and 341, and of the host llama takes 8 us with 4 and 24 with 64 (bench/README.md).
 inline constexpr std::size_t most_lanes = 4;
 
-std::vector<graph_segment> cut_segments(const plan& of);
+// `orders`: whether `after` and `branches` are wanted, which takes longer than the rest.
+std::vector<graph_segment> cut_segments(const plan& of, bool orders = true);
 
 }  // namespace kiln
