@@ -8,6 +8,7 @@
 
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
@@ -69,6 +70,11 @@ window_stage::window_stage(kernel_emitter& e, const kernel_configuration& config
   if (written_out_)
     pixels_ = std::clamp<std::int64_t>(choose(configuration, "pixels", pixels_), 1,
                                        std::max<std::int64_t>(pixels_, std::min(width, most_configured_pixels)));
+  // Before gfx906, GCN has no multiply-add that reads f16 and adds f32: each element is converted, and LLVM would
+  // convert all of them ahead of the sums.
+  const bool converts =
+      e.target.family == target_family::amdgpu && e.target.gpu.wave == 64 && e.target.gpu.dots == dot_unit::none;
+  by_rows_ = converts && 2 * taps * lanes_ > e.target.gpu.registers;
   items_ = of_lines * ((wide + pixels_ - 1) / pixels_);
   threads_ = configured_threads(e.target, configuration, spread_threads(e.target, usual_size(items_)));
   // Several waves combine their channels in shared memory, which only one item can use.
@@ -100,10 +106,10 @@ void window_stage::emit(const std::string& name, const std::function<values()>& 
   open(name);
   // If only the stores are conditional, LLVM moves the sums into their branch and leaves all loads before it. That is
   // good for a small window, whose loads are then in flight together. No GPU has registers for those of a large one, so
-  // there threads without an item skip the window, too.
+  // there threads without an item skip the window, too. So they do where rows of the window stay apart.
   const std::int64_t taps =
       std::accumulate(shape_.window.begin(), shape_.window.end(), std::int64_t{1}, std::multiplies<>());
-  const bool skips = fresh_ && !items_.is_static() && taps > most_loads_ahead;
+  const bool skips = fresh_ && (by_rows_ || (!items_.is_static() && taps > most_loads_ahead));
   if (skips) code_.when(std::exchange(fresh_, {}), [&] { store(results()); });
   else store(results());
   close();
@@ -146,7 +152,10 @@ values window_stage::axes(std::size_t axis, std::vector<Value> taps, values stat
     return axes(axis + 1, deeper, std::move(s), body);
   };
   if (written_out_) {
-    for (std::int64_t t = 0; t < shape_.window[axis]; ++t) state = one(code_.constant(t), std::move(state));
+    for (std::int64_t t = 0; t < shape_.window[axis]; ++t) {
+      state = one(code_.constant(t), std::move(state));
+      if (by_rows_ && axis + 2 == shape_.window.size()) schedule_barrier(code_, e_.target.family, passing::nothing);
+    }
     return state;
   }
   return code_.loop(0, shape_.window[axis], 1, std::move(state),

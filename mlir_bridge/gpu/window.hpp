@@ -74,6 +74,8 @@ class window_stage {
   std::int64_t lanes_, pixels_ = 1, threads_ = 64, vectors_ = 1, team_ = 1;
   dim items_ = 0;
   bool written_out_ = true;
+  // Nothing of a row of the unrolled window moves into another one.
+  bool by_rows_ = false;
   std::optional<workgroup> group_;
   // fresh_: this thread's item exists; active_: so do its channels. Null for always true.
   Value fresh_, active_, batch_, channel_;

@@ -51,7 +51,7 @@ class Hsaco(code_object.CodeObject):
             self.lines = self.lines or decode.disassembled(self.path, processor)
             library = load()
             descriptor = self.descriptor(symbol)
-            code, unknown = decode.decoded(self.lines[symbol], self.base, lambda name: library.emulation_operation(name.encode()))
+            code, unknown = decode.decoded(self.lines[symbol], self.base, lambda name: library.emulation_operation(name.encode()), decode.keeps_halves(processor))
             if unknown:
                 raise Fault("not emulated: " + "; ".join(sorted(set(unknown.values()))[:4]))
             if code[0].address != self.base + descriptor["entry"]:

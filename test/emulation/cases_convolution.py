@@ -77,6 +77,11 @@ def depthwise_5x5_stride(g):
     g.output(conv(g, [1, 20, 13, 11], [20, 1, 5, 5], 2, group=20, strides=[2, 2]))
 
 
+@case("f16")
+def depthwise_5x5_eight_channels_a_thread(g):
+    g.output(g.op("Sigmoid", conv(g, [1, 32, 9, 7], [32, 1, 5, 5], 2, group=32)))
+
+
 @case("f16 f32")
 def depthwise_layer_norm(g):
     """A ConvNeXt block's beginning: one kernel normalizes a pixel's channels, which several waves compute."""

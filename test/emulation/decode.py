@@ -211,7 +211,12 @@ def disassembled(path, processor):
     return kernels
 
 
-def decoded(lines, base, lookup):
+def keeps_halves(processor):
+    """Whether a load of 16 bits into half a register leaves the other half as it was. With SRAM ECC it does not (LLVM's AMDGPU user guide, "sramecc")."""
+    return processor not in ("gfx906", "gfx908", "gfx90a", "gfx940", "gfx941", "gfx942", "gfx950", "gfx9-4-generic")
+
+
+def decoded(lines, base, lookup, halves_stay=True):
     """An array of Instruction for a kernel. What is not known becomes an instruction without a function: {index: words} names those."""
     made, addresses, targets, unknown = [], {}, {}, {}
     for address, text, encoding, target in lines:
@@ -221,6 +226,8 @@ def decoded(lines, base, lookup):
         for part in ordered(parts):
             try:
                 x = decode(part, encoding, lookup)
+                if "_d16" in part.partition(" ")[0]:
+                    x.preserves = halves_stay
             except Unknown as e:
                 x = Instruction()
                 unknown[len(made)] = f"{e} in '{text}'"

@@ -33,8 +33,8 @@ void load_one(wave& w, const instruction& i) {
       if (to == part::whole) out[l] = x;
       // GPUs with waves of 64 lanes may overwrite the other half of the register (they have error correction), so it
       // gets a value that would show in a result.
-      else if (to == part::low_half) out[l] = (x & 0xFFFF) | (w.size == 64 ? 0x7E7E0000 : out[l] & 0xFFFF0000);
-      else out[l] = x << 16 | (w.size == 64 ? 0x7E7E : out[l] & 0xFFFF);
+      else if (to == part::low_half) out[l] = (x & 0xFFFF) | (i.preserves ? out[l] & 0xFFFF0000 : 0x7E7E0000);
+      else out[l] = x << 16 | (i.preserves ? out[l] & 0xFFFF : 0x7E7E);
     }
   }
 }

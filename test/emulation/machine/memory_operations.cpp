@@ -69,8 +69,8 @@ void load(wave& w, const instruction& i) {
         x = count == 1 ? static_cast<std::uint32_t>(static_cast<std::int8_t>(x))
                        : static_cast<std::uint32_t>(static_cast<std::int16_t>(x));
       if (to == part::whole) out[l] = x;
-      else if (to == part::low_half) out[l] = (x & 0xFFFF) | (w.size == 64 ? 0x7E7E0000 : out[l] & 0xFFFF0000);
-      else out[l] = x << 16 | (w.size == 64 ? 0x7E7E : out[l] & 0xFFFF);
+      else if (to == part::low_half) out[l] = (x & 0xFFFF) | (i.preserves ? out[l] & 0xFFFF0000 : 0x7E7E0000);
+      else out[l] = x << 16 | (i.preserves ? out[l] & 0xFFFF : 0x7E7E);
     }
   }
 }

@@ -49,7 +49,7 @@ struct instruction {
   std::uint8_t moved;  // the operand that `move` applies to
   std::uint8_t row_mask, bank_mask;
   bool zero_outside, fetch_inactive;  // DPP: bound_ctrl, fi
-  bool returns, clamps, preserves;    // atomics; clamp; SDWA's UNUSED_PRESERVE
+  bool returns, clamps, preserves;    // atomics; clamp; SDWA's UNUSED_PRESERVE, d16 loads
   std::uint8_t output_factor;         // 0: none, 1: times 2, 2: times 4, 3: divided by 2
   std::uint8_t operands_given;
   std::uint32_t control;  // of DPP, a lane selection or a truth table

@@ -103,6 +103,25 @@ TEST(gpu_windows, large_windows_on_small_devices_do_not_spill) {
   for (const auto& launch : finalize_for(*m, find_target("gfx1036")).launches) EXPECT_EQ(launch.statistics.spills, 0);
 }
 
+// Processors without a multiply-add that reads f16 convert every element. Converting a row of the window at a time
+// needs few registers; all of them ahead took LLVM's register allocator a minute on a busy machine.
+TEST(gpu_windows, large_windows_of_f16_do_not_spill_where_each_element_is_converted) {
+  convolution op;
+  op.layout = tensor_layout::channels_last;
+  op.strides = {1, 1}, op.dilations = {1, 1}, op.pads_begin = {2, 2}, op.pads_end = {2, 2};
+  // With and without threads that have no result.
+  for (std::int64_t channels : {672, 2048}) {
+    op.groups = channels;
+    const auto m = gpu_fusion({of(f16, {1, 14, 14, channels}), of(f16, {5, 5, 1, channels})},
+                              [&](module& m, const std::vector<value>& p) { return std::vector<value>{m.add(op, p)}; });
+    for (const char* name : {"gfx900", "gfx902", "gfx904", "gfx909", "gfx90c", "gfx9-generic"})
+      for (const auto& launch : finalize_for(*m, find_target(name)).launches) {
+        EXPECT_EQ(launch.statistics.spills, 0) << name;
+        EXPECT_LE(launch.statistics.registers, 128) << name;
+      }
+  }
+}
+
 // One launch, with all channels of a pixel in a workgroup: in a part of a wave, in a wave, in several waves.
 TEST(gpu_windows, normalized_depthwise) {
   struct row {
