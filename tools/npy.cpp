@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "ir/error.hpp"
@@ -112,6 +114,41 @@ std::string next(std::istream& in, std::size_t count) {
   return bytes;
 }
 
+void write_array(const std::filesystem::path& file, std::string_view descriptor, const std::vector<dim>& shape,
+                 std::span<const std::byte> bytes) {
+  std::string dims;
+  for (const dim& d : shape) dims += d.str() + ",";
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, dims);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  const temporary_file unfinished(file);
+  std::ofstream out(file, std::ios::binary);
+  out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
+      << header;
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (out) return;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);  // leave no partial file
+  fail(error_kind::io, file, "cannot be written");
+}
+
+// The characters of a UTF-8 text.
+std::u32string utf32(std::string_view text, const std::filesystem::path& file) {
+  std::u32string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : 4;
+    if (more > 3 || i + more >= text.size()) fail(error_kind::corrupted, file, "has a text that is no UTF-8");
+    char32_t character = more == 0 ? lead : lead & (0x3fu >> more);
+    for (std::size_t k = 1; k <= more; ++k)
+      character = character << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3fu);
+    result += character;
+    i += more + 1;
+  }
+  return result;
+}
+
 }  // namespace
 
 literal read_npy(const std::filesystem::path& file) {
@@ -162,22 +199,28 @@ void write_npy(const std::filesystem::path& file, const literal& value) {
   const literal data = to_carrier(value);
   const auto* found = std::ranges::find(table, data.type().type, &row::type);
   if (found == table.end()) fail(error_kind::internal, file, fmt::format("cannot hold {}", data.type().str()));
-  std::string dims;
-  for (const dim& d : data.type().dims) dims += d.str() + ",";
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", found->descriptor, dims);
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  const temporary_file unfinished(file);
-  std::ofstream out(file, std::ios::binary);
-  out << magic << '\x01' << '\x00' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
-      << header;
-  out.write(reinterpret_cast<const char*>(data.bytes().data()), static_cast<std::streamsize>(data.bytes().size()));
-  out.close();
-  if (out) return;
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);  // leave no partial file
-  fail(error_kind::io, file, "cannot be written");
+  write_array(file, found->descriptor, data.type().dims, data.bytes());
+}
+
+void write_npy(const std::filesystem::path& file, const literal& indices, std::span<const std::string> texts) {
+  std::vector<std::u32string> wide;
+  std::size_t width = 1;
+  for (const std::string& text : texts) {
+    wide.push_back(utf32(text, file));
+    width = std::max(width, wide.back().size());
+  }
+  const std::vector<std::int64_t> places = indices.to_int64();
+  constexpr std::size_t most_characters = std::size_t{1} << 30;
+  if (width > most_characters / std::max<std::size_t>(places.size(), 1))
+    fail(error_kind::unsupported, file, fmt::format("has {} texts of up to {} characters", places.size(), width));
+  std::u32string characters(places.size() * width, U'\0');
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i] < 0 || static_cast<std::size_t>(places[i]) >= wide.size())
+      fail(error_kind::corrupted, file, fmt::format("text {} of {} does not exist", places[i], wide.size()));
+    const std::u32string& text = wide[static_cast<std::size_t>(places[i])];
+    std::ranges::copy(text, characters.begin() + static_cast<std::ptrdiff_t>(i * width));
+  }
+  write_array(file, fmt::format("<U{}", width), indices.type().dims, std::as_bytes(std::span(characters)));
 }
 
 std::string file_name(std::string_view name) {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "ir/literal.hpp"
 
@@ -17,6 +20,10 @@ literal read_npy(const std::filesystem::path& file);
 literal as_type(literal data, element_type wanted);
 
 void write_npy(const std::filesystem::path& file, const literal& value);
+
+// Writes an array of text: element i is texts[indices[i]], UTF-8 that becomes NumPy's UTF-32. Throws
+// error{corrupted} for an index beyond the texts or a text that is no UTF-8.
+void write_npy(const std::filesystem::path& file, const literal& indices, std::span<const std::string> texts);
 
 // `name` as a file name: characters that are not allowed, or that would lead out of the folder, are replaced by '_'.
 std::string file_name(std::string_view name);

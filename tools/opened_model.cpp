@@ -77,6 +77,20 @@ session open_session(const model_options& options, session_view& view) {
   return {compile_like(plan, options.file, options.weights.model).result, file, std::move(opening)};
 }
 
+// The texts that the elements of an output stand for; nullopt for an output of numbers.
+std::optional<std::vector<std::string>> texts_of(const program& p, const std::string& output) {
+  const auto found = p.metadata.find("texts:" + output);
+  if (found == p.metadata.end()) return std::nullopt;
+  const auto list = nlohmann::json::parse(found->second, nullptr, false);
+  if (!list.is_array()) return std::nullopt;
+  std::vector<std::string> texts;
+  for (const auto& text : list) {
+    if (!text.is_string()) return std::nullopt;
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
 // Of a program that this process made.
 session_options made_here(session_options options) {
   if (options.compiling == compile_place::workers) options.compiling = compile_place::this_process;
@@ -210,7 +224,8 @@ nlohmann::ordered_json opened_model::describe() const {
           {"tuning", describe_tuning(*this)}};
 }
 
-void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs) {
+void opened_model::write_outputs(const std::string& folder, std::span<const literal> outputs) const {
+  const plan& of = executable().plan();
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw error(error_kind::io, fmt::format("{}: {}", folder, failed.message()));
@@ -222,7 +237,9 @@ void write_outputs(const std::string& folder, const plan& of, std::span<const li
       throw error(error_kind::unsupported,
                   fmt::format("outputs '{}' and '{}' would both be written to {}", first->second, of.outputs[i].name,
                               (std::filesystem::path(folder) / file).string()));
-    write_npy(std::filesystem::path(folder) / file, outputs[i]);
+    const std::filesystem::path path = std::filesystem::path(folder) / file;
+    if (const auto texts = texts_of(session_.portable(), of.outputs[i].name)) write_npy(path, outputs[i], *texts);
+    else write_npy(path, outputs[i]);
   }
 }
 

@@ -34,6 +34,9 @@ class opened_model {
   std::map<std::string, literal> named_inputs() const;
   std::vector<literal> run_once();  // with outputs of its own; the first run's time is kept
 
+  // Writes NAME.npy of every output into a folder, which is made if need be. Labels that are text are written as text.
+  void write_outputs(const std::string& folder, std::span<const literal> outputs) const;
+
   double read_ms() const { return session_.read_ms(); }
   double first_run_ms() const { return first_run_ms_; }
   // Tunes in the foreground, with a bar.
@@ -58,8 +61,5 @@ std::string threads_text(const nlohmann::ordered_json& description);
 // The key `graph` of documents: how a context ran, what it found out, and whether that was known before.
 nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision,
                                 const graph_memory& memory);
-
-// NAME.npy of every output of the plan into a folder, which is made if need be.
-void write_outputs(const std::string& folder, const plan& of, std::span<const literal> outputs);
 
 }  // namespace kiln::tools

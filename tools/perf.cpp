@@ -207,7 +207,7 @@ int measure(options o, bool runs_given, const output_options& output) {
   auto first = clock::now();
   for (int i = 0; !goal.reached(i, milliseconds_since(first)); ++i) times.push_back(run(i + 1 == goal.runs));
   double all_ms = milliseconds_since(first);
-  if (!o.output_dir.empty()) write_outputs(o.output_dir, exe.plan(), turns.last().download());
+  if (!o.output_dir.empty()) model.write_outputs(o.output_dir, turns.last().download());
   auto document = model.describe();
   if (!tiers.is_null()) document["tuning"] = tiers;
   add_times(document, times, all_ms);

@@ -44,7 +44,7 @@ int run_model(const options& o, const output_options& output) {
   opened_model model(o, output);
   auto outputs = model.run_once();
   const auto& ports = model.executable().plan().outputs;
-  if (!o.output_dir.empty()) write_outputs(o.output_dir, model.executable().plan(), outputs);
+  if (!o.output_dir.empty()) model.write_outputs(o.output_dir, outputs);
   // The answer is out; what is left of the time goes into better kernels for the next run.
   double tuning_seconds = 0;
   if (o.tune != "off") {

@@ -23,7 +23,7 @@ model_options at_set(model_options options, const shape_set& set) {
 nlohmann::ordered_json run_set(opened_model& model, const std::string& folder, const std::string& text) {
   const auto outputs = model.run_once();
   const plan& plan = model.executable().plan();
-  if (!folder.empty()) write_outputs(folder, plan, outputs);
+  if (!folder.empty()) model.write_outputs(folder, outputs);
   auto list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < outputs.size(); ++i)
     list.push_back({{"name", plan.outputs[i].name}, {"shape", outputs[i].type().str()}});

@@ -127,7 +127,10 @@ void record_texts(import_state& state, const std::vector<value>& outputs, const 
     const auto* list = state.texts.of(outputs[i]);
     if (!list) continue;
     state.result.metadata["texts:" + names[i]] = nlohmann::json(*list).dump();
-    spdlog::warn("output '{}' is text; it becomes i64 indices into the list that kiln inspect shows", names[i]);
+    spdlog::warn(
+        "output '{}' is text; programs give i64 indices into the list that kiln inspect shows, kiln run writes the "
+        "text",
+        names[i]);
   }
 }
 
