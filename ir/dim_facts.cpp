@@ -101,17 +101,24 @@ dim_facts::bound dim_facts::atom_upper(const dim_atom& atom, int depth) const {
 // Substitutes lower(t) + t' with t' >= 0 for every atom t. Then a term with a positive coefficient is at least 0. A
 // term with a negative coefficient is bounded by the upper bounds of its atoms.
 dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) const {
-  std::map<std::string, dim> moved;     // text of t to lower(t) + t'
-  std::map<std::string, bound> widths;  // name of t' to its upper bound
+  // The upper bound of t' is computed when a term needs it, because each level of a nested expression would otherwise
+  // ask for twice as many bounds.
+  struct offset {
+    const dim_atom* atom;
+    std::int64_t low;
+  };
+  std::map<std::string, dim> moved;       // text of t to lower(t) + t'
+  std::map<std::string, offset> offsets;  // by the name of t'
+  std::map<std::string, bound> widths;    // upper bounds of t' that were computed
   dim total = 0;
   for (const auto& [atoms, coefficient] : terms) {
     dim product = coefficient;
     for (const auto& atom : atoms) {
       if (!moved.contains(atom->text)) {
-        bound low = atom_lower(*atom, depth), high = atom_upper(*atom, depth);
+        bound low = atom_lower(*atom, depth);
         if (!low) return std::nullopt;
         std::string name = "t" + std::to_string(moved.size());
-        widths[name] = high ? bound((dim(*high) - dim(*low)).value()) : std::nullopt;
+        offsets[name] = {atom.get(), *low};
         moved[atom->text] = dim(*low) + dim::symbol(name);
       }
       product = product * moved.at(atom->text);
@@ -123,9 +130,13 @@ dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) cons
     if (!atoms.empty() && coefficient > 0) continue;
     dim most = coefficient;
     for (const auto& atom : atoms) {
-      bound width = widths.at(atom->text);
-      if (!width) return std::nullopt;
-      most = most * dim(*width);
+      auto [width, fresh] = widths.try_emplace(atom->text);
+      if (fresh) {
+        const offset& moves = offsets.at(atom->text);
+        if (bound high = atom_upper(*moves.atom, depth)) width->second = (dim(*high) - dim(moves.low)).value();
+      }
+      if (!width->second) return std::nullopt;
+      most = most * dim(*width->second);
     }
     low = low + most;
   }

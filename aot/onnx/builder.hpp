@@ -42,6 +42,8 @@ class builder {
 
   // The literal of a constant, or of a small broadcast of one.
   std::optional<literal> constant_of(value v) const;
+  // The elements of a small tensor of floats that the model computes from sizes, if they are known.
+  std::optional<known_fractions> fractions_of_value(value v) const;
   // The elements as dims, if they are known.
   std::optional<known_elements> known(value v) const;
   // The one known value that all elements share, if there is one. Works for results with symbolic dims, too.
@@ -90,7 +92,6 @@ class builder {
   value add_checked(operation op, std::vector<value> inputs);
   std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs,
                                              const std::vector<shape>& shapes, const shape& output) const;
-  std::optional<known_fractions> fractions_of_value(value v) const;
   std::optional<known_fractions> fraction_result(const operation& op, const std::vector<value>& inputs,
                                                  const std::vector<shape>& shapes, const shape& output) const;
   // The larger of two dims that can only broadcast where one of them is 1, or of which the options say that one may be;

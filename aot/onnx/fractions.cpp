@@ -169,6 +169,25 @@ std::optional<known_fractions> move(const operation& op, std::span<const shape> 
   return result;
 }
 
+// A reduction over all elements, as in Min(64 / height, 64 / width) written as ReduceMin.
+std::optional<known_fractions> reduce_all(const reduce& op, const known_fractions& elements, const shape& output,
+                                          const dim_facts& facts) {
+  std::optional<scalar_function> combine;
+  if (op.kind == reduction_kind::min) combine = scalar_function::min;
+  if (op.kind == reduction_kind::max) combine = scalar_function::max;
+  // The order of more than two terms would matter, because f32 rounds each step.
+  if (op.kind == reduction_kind::sum && elements.size() <= 2) combine = scalar_function::add;
+  if (op.kind == reduction_kind::product && elements.size() <= 2) combine = scalar_function::mul;
+  if (!combine || elements.empty() || output.element_count() != 1) return std::nullopt;
+  fraction result = elements.front();
+  for (const fraction& next : std::span(elements).subspan(1)) {
+    auto both = apply(*combine, std::array{result, next}, output.type, facts);
+    if (!both) return std::nullopt;
+    result = std::move(*both);
+  }
+  return known_fractions{std::move(result)};
+}
+
 std::optional<known_fractions> evaluate(const operation& op, std::span<const shape> inputs,
                                         std::span<const known_fractions> values, const shape& output,
                                         const dim_facts& facts) {
@@ -191,8 +210,10 @@ std::optional<known_fractions> evaluate(const operation& op, std::span<const sha
     }
     return result;
   }
+  if (!is_float(output.type)) return std::nullopt;
+  if (const auto* r = op.get_if<reduce>()) return reduce_all(*r, values[0], output, facts);
   const auto* e = op.get_if<elementwise>();
-  if (!e || !is_float(output.type)) return std::nullopt;
+  if (!e) return std::nullopt;
   for (std::size_t i = 0, count = static_cast<std::size_t>(output.element_count()); i < count; ++i) {
     std::vector<fraction> operands;
     for (const auto& v : values) operands.push_back(v.at(i));
@@ -204,6 +225,13 @@ std::optional<known_fractions> evaluate(const operation& op, std::span<const sha
 }
 
 }  // namespace
+
+dim scaled_size(const dim& size, const fraction& scale) {
+  real_number product = real_of(size);
+  append(product, real_of(scale));
+  product.steps.push_back({real_step::kind::mul});
+  return dim::floor_of_real(std::move(product.steps), std::move(product.operands));
+}
 
 known_fractions fractions_of(const known_elements& elements) {
   known_fractions result;

@@ -31,6 +31,9 @@ std::optional<known_fractions> fractions_of(const literal& data);
 // The elements as dims; nullopt if one is not known to be an integer.
 std::optional<known_elements> integers_of(const known_fractions& fractions);
 
+// floor(size * scale), computed in f32.
+dim scaled_size(const dim& size, const fraction& scale);
+
 // Returns nullopt if the result cannot be written as fractions. Never throws.
 std::optional<known_fractions> evaluate_fractions(const operation& op, std::span<const shape> inputs,
                                                   std::span<const known_fractions> values, const shape& output,

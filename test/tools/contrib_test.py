@@ -53,6 +53,33 @@ class Normalizations(OperatorCase):
         self.check("EmbedLayerNormalization", [("i", ids(20, 2, 5)), None, *tables, None, ("q", ids(9, 1, 5))], ["y", "count", "sum"])
 
 
+class HybridModels(OperatorCase):
+    """What onnxruntime-genai writes for Qwen 2.5-VL, 3.5 and their kin."""
+
+    def test_gated_rms_norm(self):
+        for dtype, width, more in ((np.float32, 8, {}), (np.float32, 24, {"epsilon": 1e-6, "activation": "sigmoid"}), (np.float16, 24, {})):
+            inputs = [("x", normal(2, 3, 24, dtype=dtype)), ("s", normal(width, dtype=dtype)), ("g", normal(2, 3, 24, dtype=dtype))]
+            self.check("GatedRMSNorm", inputs, ["y"], 1e-4 if dtype == np.float32 else 3e-3, **more)
+
+    def test_linear_attention_gate(self):
+        for dtype in (np.float32, np.float16):
+            inputs = [("a", 9 * normal(2, 5, 4, dtype=dtype)), ("t", normal(4)), ("d", -np.exp(normal(4))), ("b", normal(2, 5, 4, dtype=dtype))]
+            self.check("LinearAttentionGate", inputs, ["decay", "beta"], 1e-4 if dtype == np.float32 else 3e-3)
+        self.check("LinearAttentionGate", inputs[:3], ["decay"], 3e-3)
+
+    def test_gated_add(self):
+        for dtype in (np.float32, np.float16):
+            self.check("GatedAdd", [("x", normal(2, 3, 8, dtype=dtype)), ("y", normal(2, 3, 8, dtype=dtype)), ("g", normal(2, 3, 1, dtype=dtype))], ["z"], 1e-4 if dtype == np.float32 else 3e-3)
+
+    def test_positions_in_time_height_and_width(self):
+        positions = rng.integers(0, 12, (3, 2, 5)).astype(np.int64)
+        for layout, sections in ((0, [2, 3, 3]), (1, [4, 2, 2]), (1, [3, 3, 2]), (0, [8, 0, 0])):
+            caches = [("p", positions), ("c", normal(12, 8)), ("s", normal(12, 8))]
+            self.check("MRotaryEmbedding", [("x", normal(2, 5, 48)), *caches], mrope_section=sections, mrope_layout=layout, num_heads=3)
+            self.check("MRotaryEmbedding", [("x", normal(2, 3, 5, 16)), *caches], mrope_section=sections, mrope_layout=layout, interleaved=1)
+            self.check("MRotaryEmbedding", [("x", normal(2, 5, 60)), *caches], mrope_section=sections, mrope_layout=layout, num_heads=3, rotary_embedding_dim=16)
+
+
 class Activations(OperatorCase):
     def test_gelus(self):
         x, bias = ("x", 3 * normal(3, 4, 8)), ("b", normal(8))

@@ -54,6 +54,14 @@ class OpenFamilies(KilnCase):
                 constants = [weight("w", [both, gates * hidden, 5]), weight("r", [both, gates * hidden, hidden]), weight("c", [both, 2 * gates * hidden])]
                 self.check(node, {"x": ["s", "b", 5]}, constants, sizes, ("y", "h"))
 
+    def test_recurrent_with_other_activations(self):
+        sizes = [{"s": 3, "b": 2}, {"s": 2, "b": 1}, {"s": 20, "b": 3}]
+        for operator, gates, activations, more in (("RNN", 1, ["Relu"], {}), ("GRU", 3, ["HardSigmoid", "Tanh"], {"linear_before_reset": 1}), ("LSTM", 4, ["Sigmoid", "Tanh", "Tanh"], {"clip": 0.3})):
+            for direction, both in (("forward", 1), ("bidirectional", 2)):
+                outputs = ("y", "h", "last") if operator == "LSTM" else ("y", "h")
+                node = helper.make_node(operator, ["x", "w", "r"], list(outputs), name=direction, hidden_size=7, direction=direction, activations=activations * both, **more)
+                self.check(node, {"x": ["s", "b", 5]}, [weight("w", [both, gates * 7, 5]), weight("r", [both, gates * 7, 7])], sizes, outputs)
+
     def test_transposed_convolution(self):
         images = [{"n": 1, "h": 3, "w": 4}, {"n": 2, "h": 9, "w": 19}, {"n": 1, "h": 20, "w": 2}]
         for stride, groups, pads in ((2, 1, 1), (3, 2, 0), (1, 1, 1)):

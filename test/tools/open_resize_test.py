@@ -44,6 +44,20 @@ class OpenResize(KilnCase):
             with self.subTest(coordinates=coordinates):
                 self.agrees([(11, 20)], by_runtime=False, sizes=[1, 2, 6, 30], mode="cubic", antialias=1, coordinate_transformation_mode=coordinates)
 
+    def test_scales_computed_from_the_image(self):
+        for mode, coordinates in (("linear", "half_pixel"), ("nearest", "asymmetric"), ("cubic", "pytorch_half_pixel"), ("linear", "align_corners")):
+            nodes = [helper.make_node("Shape", ["x"], ["shape"], start=2), helper.make_node("Cast", ["shape"], ["real"], to=T.FLOAT), helper.make_node("ReduceMin", ["real"], ["least"], keepdims=1),
+                     helper.make_node("Div", ["wanted", "least"], ["scale"]), helper.make_node("Concat", ["ones", "scale", "scale"], ["scales"], axis=0),
+                     helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor")]
+            constants = [numpy_helper.from_array(np.array(a, np.float32), n) for n, a in (("wanted", [12]), ("ones", [1, 1]))]
+            model = self.save("m.onnx", nodes, [tensor("x", [1, 2, "H", "W"])], [helper.make_tensor_value_info("y", T.FLOAT, None)], constants, opset=19)
+            self.kiln("compile", model, "-o", self.path("open.kiln"))
+            for h, w in ((30, 17), (12, 12), (7, 31), (15, 44)):
+                with self.subTest(mode=mode, coordinates=coordinates, h=h, w=w):
+                    x = np.random.default_rng(h * w).standard_normal((1, 2, h, w)).astype(np.float32)
+                    np.save(self.path("x.npy"), x)
+                    np.testing.assert_allclose(self.result("open.kiln"), onnxruntime.InferenceSession(model).run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
     def test_crops(self):
         crop = {"roi": [0, 0, 0.1, 0.2, 1, 1, 0.8, 1.1], "sizes": [1, 2, 7, 5], "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 3.0}
         self.agrees([(12, 9)], mode="linear", **crop)

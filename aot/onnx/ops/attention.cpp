@@ -1,4 +1,5 @@
 // Attention and RotaryEmbedding of the standard (opset 23 and later), and RotaryEmbedding of onnxruntime.
+#include <algorithm>
 #include <cmath>
 
 #include "aot/onnx/operators.hpp"
@@ -124,8 +125,47 @@ std::vector<value> contrib_rotary(node& n) {
       rotary(n, n.in(0), rows_at(b, n.in(2), positions), rows_at(b, n.in(3), positions), n.integer("num_heads", 0))};
 }
 
+// For each column of the caches, which of the three positions of a token (time, height, width) it depends on.
+std::vector<std::int64_t> position_of_columns(node& n, std::int64_t half) {
+  const auto sections = n.integers("mrope_section").value_or(std::vector<std::int64_t>{});
+  if (sections.size() != 3 || std::ranges::any_of(sections, [](std::int64_t s) { return s < 0; }) ||
+      sections[0] + sections[1] + sections[2] != half)
+    invalid("mrope_section needs three lengths whose sum is " + std::to_string(half));
+  const std::int64_t layout = n.integer("mrope_layout", 0);
+  if (layout != 0 && layout != 1) invalid("mrope_layout is " + std::to_string(layout) + ", not 0 or 1");
+  std::vector<std::int64_t> result;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const std::int64_t turn = i % 3;
+    if (layout == 0) result.push_back(i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2);
+    else result.push_back(turn > 0 && i < 3 * sections[static_cast<std::size_t>(turn)] ? turn : 0);
+  }
+  return result;
+}
+
+// inputs: X, positions [3, B, S], cosines, sines.
+std::vector<value> multimodal_rotary(node& n) {
+  builder& b = n.b;
+  if (n.integer("is_packed_batching", 0)) refuse("is_packed_batching=1 is not supported");
+  if (n.real("scale", 1) != 1) refuse("a scale other than 1 is not supported");
+  const auto positions = n.dims(1);
+  if (positions.size() != 3 || !(positions[0] == dim(3)) || n.rank(2) != 2 || !n.dims(2)[1].is_static())
+    invalid("positions " + n.type(1).str() + " or cosines " + n.type(2).str() + " have another shape");
+  const std::int64_t half = n.dims(2)[1].value();
+  std::vector<std::int64_t> columns = position_of_columns(n, half);
+  for (std::int64_t i = 0; i < half; ++i)
+    columns[static_cast<std::size_t>(i)] = columns[static_cast<std::size_t>(i)] * half + i;
+  auto chosen = [&](value cache) {
+    std::vector<value> each;
+    for (std::int64_t k = 0; k < 3; ++k)
+      each.push_back(rows_at(b, cache, b.with_dims(b.slice_axis(n.in(1), 0, k, 1), {positions[1], positions[2]})));
+    return b.add(gather{2}, {b.add(concat{2}, each), b.integers(columns)});
+  };
+  return {rotary(n, n.in(0), chosen(n.in(2)), chosen(n.in(3)), n.integer("num_heads", 0))};
+}
+
 constexpr operator_row rows[] = {
     {"Attention", standard_attention, 23},
+    {"MRotaryEmbedding", multimodal_rotary, 1, "no packed batches", microsoft_domain},
     {"RotaryEmbedding", standard_rotary, 23},
     {"RotaryEmbedding", contrib_rotary, 1, "no packed batches", microsoft_domain},
 };

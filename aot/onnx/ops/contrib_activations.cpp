@@ -101,7 +101,19 @@ std::vector<value> bias_split_gelu(node& n) {
   return {n.b.to_type(n.b.binary(fn::mul, first, exact_gelu(n.b, second)), n.type(0).type)};
 }
 
+// inputs: X, Y like X, gate with one element a row. The product is rounded to the type before it is added.
+std::vector<value> gated_add(node& n) {
+  builder& b = n.b;
+  if (n.has(3)) refuse("a gate that is projected (input 3) is not supported; onnxruntime has it for CUDA only");
+  const element_type type = n.type(0).type, wide = compute_type(type);
+  value product = b.binary(fn::mul, b.to_type(n.in(1), wide), b.to_type(n.in(2), wide));
+  if (product.type().dims != n.dims(0)) invalid("gate " + n.type(2).str() + " does not fit X " + n.type(0).str());
+  product = b.to_type(b.to_type(product, type), wide);
+  return {b.to_type(b.binary(fn::add, b.to_type(n.in(0), wide), product), type)};
+}
+
 constexpr operator_row rows[] = {
+    {"GatedAdd", gated_add, 1, "no gate_weight", microsoft_domain},
     {"Swish", standard_swish, 24},
     {"SwiGLU", swiglu, 28},
     {"Gelu", gelu, 1, "", microsoft_domain},

@@ -4,6 +4,7 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -84,6 +85,27 @@ std::vector<value> skip_normalization(node& n, bool centered, std::optional<std:
 std::vector<value> skip_layer_normalization(node& n) { return skip_normalization(n, true, 3, 4); }
 std::vector<value> skip_simplified_layer_normalization(node& n) {
   return skip_normalization(n, false, std::nullopt, 3);
+}
+
+// inputs: X [..., H * C], scale [C], gate like X. Each group of C elements is normalized by itself.
+std::vector<value> gated_rms_norm(node& n) {
+  builder& b = n.b;
+  const std::string activation = one_of(n, "activation", "silu", {"silu", "swish", "sigmoid"});
+  const auto dims = n.dims(0);
+  if (dims.empty() || n.rank(1) != 1 || n.dims(2) != dims)
+    invalid("X " + n.type(0).str() + ", scale " + n.type(1).str() + " and gate " + n.type(2).str() + " do not fit");
+  dim groups;
+  const dim width = n.dims(1)[0];
+  if (!divides_exactly(dims.back(), width, groups))
+    invalid("the last axis of X " + n.type(0).str() + " is no multiple of scale " + n.type(1).str());
+  std::vector<dim> grouped = dims;
+  grouped.back() = groups, grouped.push_back(width);
+  value x = b.to_type(b.with_dims(n.in(0), grouped), element_type::f32);
+  row_normalization rows(n, x, last_axis(x.type()), n.real("epsilon", 1e-5), false);
+  value gate = b.to_type(n.in(2), element_type::f32), weight = b.unary(fn::sigmoid, gate);
+  if (activation != "sigmoid") weight = b.binary(fn::mul, gate, weight);
+  value y = b.with_dims(rows.scaled(b.to_type(n.in(1), element_type::f32), {}), dims);
+  return {b.to_type(b.binary(fn::mul, y, weight), n.type(0).type)};
 }
 
 // Returns the number of ones in each row of the mask, i32[batch]; zeros if the node has no mask.
@@ -193,6 +215,7 @@ constexpr operator_row rows[] = {
     {"SkipSimplifiedLayerNormalization", skip_simplified_layer_normalization, 1, "", microsoft_domain},
     {"EmbedLayerNormalization", embed_layer_normalization, 1, "", microsoft_domain},
     {"QEmbedLayerNormalization", quantized_embed_layer_normalization, 1, "", microsoft_domain},
+    {"GatedRMSNorm", gated_rms_norm, 1, "", microsoft_domain},
     {"GroupNorm", group_norm, 1, "", microsoft_domain},
     {"SkipGroupNorm", skip_group_norm, 1, "", microsoft_domain},
 };

@@ -202,8 +202,26 @@ std::vector<value> linear_attention(node& n) {
   return {b.to_type(y, type), b.to_type(done.state, n.has(3) ? n.type(3).type : type)};
 }
 
+value softplus(builder& b, value x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
+  value tail = b.unary(fn::log, b.binary(fn::add, b.unary(fn::exp, b.unary(fn::neg, b.unary(fn::abs, x))), 1.0));
+  return b.binary(fn::add, b.unary(fn::relu, x), tail);
+}
+
+// The gates of a gated delta rule, computed in f32. inputs: a [B, T, H], bias and scale of the decay [H], b [B, T, H].
+// outputs: scale * softplus(a + bias), sigmoid(b).
+std::vector<value> linear_attention_gate(node& n) {
+  builder& b = n.b;
+  auto real = [&](std::size_t i) { return b.to_type(n.in(i), element_type::f32); };
+  value decay = b.binary(fn::mul, softplus(b, b.binary(fn::add, real(0), real(1))), real(2));
+  if (decay.type().dims != n.dims(0)) invalid("bias " + n.type(1).str() + " does not fit a " + n.type(0).str());
+  std::vector<value> results{b.to_type(decay, n.type(0).type)};
+  if (n.wants(1)) results.push_back(b.to_type(b.unary(fn::sigmoid, real(3)), n.type(3).type));
+  return results;
+}
+
 constexpr operator_row rows[] = {
     {"LinearAttention", linear_attention, 27},
+    {"LinearAttentionGate", linear_attention_gate, 1, "", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 27},
     {"LinearAttention", linear_attention, 1, "no state_window", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 1, "ndim 1; no state_window and nothing else that only CUDA has",

@@ -37,8 +37,58 @@ double lowest(element_type type) {
   return is_signed_integer(type) ? -static_cast<double>(std::int64_t{1} << (storage_bits(type) - 1)) : 0;
 }
 
+// The spatial axes over which a window does something: it has more than one element there, or moves or pads.
+std::vector<std::size_t> pooled_axes(node& n, const std::vector<std::int64_t>& size) {
+  const auto strides = spatial_list(n, "strides", size.size(), 1, 1);
+  const auto [begin, end] = explicit_pads(n, size.size());
+  std::vector<std::size_t> axes;
+  for (std::size_t i = 0; i < size.size(); ++i)
+    if (size[i] != 1 || strides[i] != 1 || begin[i] != 0 || end[i] != 0) axes.push_back(i);
+  return axes;
+}
+
+// A window over more axes than a pooling has, of which it leaves some alone: JAX pools [1, 1, N, H, W, C] with windows
+// of 1 x 2 x 2 x 1. These axes join the channels. Returns an empty list if the node is no such pooling.
+std::vector<value> pool_without_idle_axes(node& n, std::vector<value> (*pool)(node&)) {
+  const auto size = n.integers("kernel_shape");
+  if (!size || size->size() <= 3 || n.rank(0) != size->size() + 2 || n.wants(1)) return {};
+  const auto axes = pooled_axes(n, *size);
+  if (axes.empty() || axes.size() > 3) return {};
+  builder& b = n.b;
+  std::vector<std::int64_t> order{0, 1}, back(n.rank(0));
+  std::vector<dim> joined{n.dims(0)[0], n.dims(0)[1]};
+  for (std::size_t i = 0; i < size->size(); ++i) {
+    if (std::ranges::find(axes, i) != axes.end()) continue;
+    order.push_back(static_cast<std::int64_t>(i + 2));
+    joined[1] = joined[1] * n.dims(0)[i + 2];
+  }
+  for (std::size_t i : axes) {
+    order.push_back(static_cast<std::int64_t>(i + 2));
+    joined.push_back(n.dims(0)[i + 2]);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  ::onnx::NodeProto proto = n.proto;
+  for (auto& a : *proto.mutable_attribute()) {
+    const bool pads = a.name() == "pads";
+    if (!pads && a.name() != "kernel_shape" && a.name() != "strides" && a.name() != "dilations") continue;
+    const std::vector<std::int64_t> all(a.ints().begin(), a.ints().end());
+    a.clear_ints();
+    for (std::size_t half = 0; half < (pads ? 2 : 1); ++half)
+      for (std::size_t i : axes) a.add_ints(all.at(half * size->size() + i));
+  }
+  value turned = b.permuted(n.in(0), order);
+  std::vector<dim> dims = turned.type().dims;
+  node inner(n.owner, b, proto, n.opset, {b.with_dims(turned, joined)});
+  value made = pool(inner).at(0);
+  std::ranges::copy(made.type().dims.begin() + 2, made.type().dims.end(),
+                    dims.end() - static_cast<std::ptrdiff_t>(axes.size()));
+  return {b.permuted(b.with_dims(made, dims), back)};
+}
+
 template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
+  if (auto results = pool_without_idle_axes(n, pool<Kind>); !results.empty()) return results;
   if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, n.dims(0), Kind), {n.in(0)})};
   pooling op = pooling_of(n, n.dims(0), Kind, true);
   value image = padded_image(n, n.in(0), op.window, lowest(n.type(0).type));

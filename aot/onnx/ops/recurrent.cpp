@@ -246,8 +246,7 @@ std::vector<value> dynamic_quantize_lstm(node& n) {
   return recurrent_layer(n, recurrent_cell::lstm, restored(1, 8), restored(2, 10)).outputs();
 }
 
-constexpr std::string_view limits =
-    "a loop over a known number of steps for other activations than the default, clip or peepholes";
+constexpr std::string_view limits = "a loop over the steps for other activations than the default, clip or peepholes";
 constexpr operator_row rows[] = {
     {"DynamicQuantizeLSTM", dynamic_quantize_lstm, 1, limits, microsoft_domain},
     {"LSTM", layer_of<recurrent_cell::lstm>, 7, limits},

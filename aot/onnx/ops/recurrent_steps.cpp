@@ -165,29 +165,32 @@ std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) 
   import_state& state = n.owner.state();
   if (layer.h.type().rank() != 2 || (layer.c && layer.c.type().rank() != 2))
     invalid("an initial state of one direction has rank 2, not " + layer.h.type().str());
-  const std::int64_t steps = static_dim(layer.products.type().dims.at(0), "a loop over time steps"),
-                     hidden = static_dim(layer.h.type().dims.at(1), "a loop over time steps");
-  const dim batch = layer.h.type().dims.at(0);
+  const dim steps = layer.products.type().dims.at(0), batch = layer.h.type().dims.at(0);
+  const std::int64_t hidden = static_dim(layer.h.type().dims.at(1), "a loop over time steps");
   const bool is_lstm = layer.op.cell == recurrent_cell::lstm;
   module& body = state.result.add_module("steps_" + std::to_string(state.bodies++));
   builder b(body, outer.knowledge(), state.budget);
   value iteration = body.add_parameter("iteration", {element_type::i64, {}});
   value go_on = body.add_parameter("condition", {element_type::boolean, {}});
-  std::vector<value> arguments{outer.scalar(element_type::i64, static_cast<double>(steps)),
-                               outer.scalar(element_type::boolean, 1)};
+  std::vector<value> arguments{outer.data_of(steps), outer.scalar(element_type::boolean, 1)};
   auto passed = [&](const std::string& name, value v) {
     if (!v) return value{};
     arguments.push_back(v);
     return body.add_parameter(name, v.type());
   };
   value h = passed("h", layer.h), c = is_lstm ? passed("c", layer.c) : value{};
+  // A loop collects results only over a number of trips that is known now. With an open length the body writes each
+  // result into a carried buffer.
+  const bool collects = steps.is_static();
+  const dim width(hidden);
+  value results = passed(
+      "results", collects ? value{} : outer.broadcast_to(outer.scalar(layer.h.type().type, 0), {steps, batch, width}));
   value products = passed("products", layer.products), weights = passed("weights", layer.weights);
   value bias = passed("bias", layer.bias), peepholes = passed("peepholes", layer.peepholes);
   value lengths = passed("lengths", layer.lengths);
+  value last = passed("last", layer.op.reverse ? outer.data_of(steps - dim(1)) : value{});
 
-  value time = layer.op.reverse
-                   ? b.binary(fn::sub, b.scalar(element_type::i64, static_cast<double>(steps - 1)), iteration)
-                   : iteration;
+  value time = last ? b.binary(fn::sub, last, iteration) : iteration;
   cell now{b, layer, hidden, b.add(gather{0}, {products, time}), weights, bias, h, c, peepholes};
   now.step();
   value y = now.h;
@@ -199,22 +202,28 @@ std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) 
     now.h = b.where(inside, now.h, h);
     if (is_lstm) now.c = b.where(inside, now.c, c);
   }
+  if (results) {
+    value here = b.with_dims(b.iota_like(element_type::i64, {steps}, 0), {steps, 1, 1});
+    y = b.where(b.binary(fn::equal, here, time), b.with_dims(y, {1, batch, width}), results);
+  }
   std::vector<value> outputs{go_on, now.h};
   if (is_lstm) outputs.push_back(now.c);
   outputs.push_back(y);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(std::to_string(i));
   body.set_outputs(outputs, names);
-  value first = outer.add(loop{is_lstm ? 2 : 1, steps}, arguments, {&body});
+  const std::int64_t states = is_lstm ? 2 : 1;
+  value first = outer.add(collects ? loop{states, steps.value()} : loop{states + 1, -1}, arguments, {&body});
   auto result = [&](std::uint32_t i) { return builder::output(first, i); };
   value stacked = result(is_lstm ? 2 : 1);
-  if (layer.op.reverse && steps > 1) {
+  // The buffer is written in the order of time, the collected results are in the order of the trips.
+  if (collects && layer.op.reverse && steps.value() > 1) {
     const auto& dims = stacked.type().dims;
-    stacked = outer.add(slice{{steps - 1, 0, 0}, dims, {-1, 1, 1}}, {stacked});
+    stacked = outer.add(slice{{steps.value() - 1, 0, 0}, dims, {-1, 1, 1}}, {stacked});
   }
-  std::vector<value> results{stacked, result(0)};
-  if (is_lstm) results.push_back(result(1));
-  return results;
+  std::vector<value> made{stacked, result(0)};
+  if (is_lstm) made.push_back(result(1));
+  return made;
 }
 
 }  // namespace kiln::onnx_import

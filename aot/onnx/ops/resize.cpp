@@ -31,6 +31,30 @@ void set_scale(resize& op, std::size_t axis, const dim& in, double scale) {
   else refuse("scales dimension '" + in.str() + "' by " + std::to_string(scale) + "; give it a value with --dim");
 }
 
+// Scales that the model computes from sizes, such as 224 / Min(height, width). Returns, for each axis of `axes`, the
+// scale as an f32 scalar, or an empty value where it is a number.
+std::vector<value> set_computed_scales(node& n, resize& op, std::size_t input, const std::vector<std::size_t>& axes) {
+  builder& b = n.b;
+  const auto scales = b.fractions_of_value(n.in(input));
+  if (!scales || n.type(input).type != element_type::f32) n.constant(input, "scales");  // refuses
+  if (scales->size() != axes.size())
+    invalid("scales has " + n.type(input).str() + " for " + std::to_string(axes.size()) + " axes");
+  const auto dims = n.dims(0);
+  std::vector<value> computed(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const fraction& scale = (*scales)[i];
+    if (!scale.rounded && scale.over.is_static() && scale.under.is_static()) {
+      set_scale(op, axes[i], dims.at(axes[i]),
+                static_cast<double>(scale.over.value()) / static_cast<double>(scale.under.value()));
+      continue;
+    }
+    op.dims.at(axes[i]) = scaled_size(dims.at(axes[i]), scale);
+    op.scales[axes[i]] = 0;
+    computed[i] = b.with_dims(b.slice_axis(n.in(input), 0, static_cast<std::int64_t>(i), 1), {});
+  }
+  return computed;
+}
+
 void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
   op.dims.at(axis) = out;
   if (in == out) return;
@@ -73,7 +97,9 @@ std::vector<std::size_t> axes_of(node& n) {
 bool is_given(node& n, std::size_t i) { return n.has(i) && !(n.type(i).elements() == dim(0)); }
 
 // Multiplies every axis by a matrix of weights in turn.
-value resized_by_weights(node& n, const resize& op, const std::vector<std::size_t>& axes, const resampling& each) {
+// `computed` has scales that are not numbers, or is empty.
+value resized_by_weights(node& n, const resize& op, const std::vector<std::size_t>& axes, const resampling& each,
+                         const std::vector<value>& computed) {
   constexpr std::int64_t most_weights = std::int64_t{1} << 24;
   builder& b = n.b;
   value x = b.to_type(n.in(0), compute_type(n.type(0).type));
@@ -89,12 +115,13 @@ value resized_by_weights(node& n, const resize& op, const std::vector<std::size_
     resampling one = each;
     one.scale = op.scales[axis];
     if (crops) one.region = {regions[i], regions[axes.size() + i]};
-    if (from == to && one.scale == 1 && (!crops || one.region == std::pair(0.0, 1.0))) continue;
+    const value scale = computed.empty() ? value{} : computed[i];
+    if (!scale && from == to && one.scale == 1 && (!crops || one.region == std::pair(0.0, 1.0))) continue;
     std::vector<std::int64_t> swap(x.type().rank());
     std::iota(swap.begin(), swap.end(), 0);
     std::swap(swap[axis], swap.back());
-    if (!from.is_static() || !to.is_static()) {
-      x = b.permuted(resampled(n, b.permuted(x, swap), op, {one, from, to}), swap);
+    if (scale || !from.is_static() || !to.is_static()) {
+      x = b.permuted(resampled(n, b.permuted(x, swap), op, {one, from, to, scale}), swap);
       continue;
     }
     one.from = from.value(), one.to = to.value();
@@ -132,7 +159,10 @@ std::vector<value> resized(node& n) {
   op.cubic_coefficient = n.real("cubic_coeff_a", -0.75);
   op.exclude_outside = n.integer("exclude_outside", 0) != 0;
   std::size_t scales_at = n.opset < 11 ? 1 : 2, sizes_at = 3;
-  if (is_given(n, scales_at)) {
+  std::vector<value> computed;
+  if (is_given(n, scales_at) && !n.b.constant_of(n.in(scales_at))) {
+    computed = set_computed_scales(n, op, scales_at, axes);
+  } else if (is_given(n, scales_at)) {
     literal scales = n.constant(scales_at, "scales");
     if (scales.type().element_count() != static_cast<std::int64_t>(axes.size()))
       invalid("scales has " + scales.type().str() + " for " + std::to_string(axes.size()) + " axes");
@@ -149,7 +179,8 @@ std::vector<value> resized(node& n) {
   } else {
     invalid("has neither scales nor sizes");
   }
-  if (by_weights) return {resized_by_weights(n, op, axes, each)};
+  const bool computes = std::ranges::any_of(computed, [](value v) { return static_cast<bool>(v); });
+  if (by_weights || computes) return {resized_by_weights(n, op, axes, each, computed)};
   return {op.dims == dims ? n.in(0) : n.b.add(std::move(op), {n.in(0)})};
 }
 
@@ -168,7 +199,7 @@ std::vector<value> upsampled(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Resize", resized, 10, "scales, sizes and roi known at import"},
+    {"Resize", resized, 10, "scales and sizes are numbers or computed from sizes; roi known at import"},
     {"Upsample", upsampled, 7},
 };
 

@@ -16,7 +16,7 @@ class open_axis {
  public:
   open_axis(node& n, const resize& op, const open_resampling& how)
       : b_(n.b), op_(op), how_(how), axis_(how.axis), from_(real(how.from)), to_(real(how.to)) {
-    scale_ = axis_.scale > 0 ? number(axis_.scale) : div(to_, from_);
+    scale_ = how.scale ? b_.to_type(how.scale, f64) : axis_.scale > 0 ? number(axis_.scale) : div(to_, from_);
     y_ = b_.iota_like(f64, {how.to}, 0);
     source_ = source();
   }
@@ -66,12 +66,16 @@ class open_axis {
   value sub(value x, value y) const { return b_.binary(fn::sub, x, y); }
   value mul(value x, value y) const { return b_.binary(fn::mul, x, y); }
   value div(value x, value y) const { return b_.binary(fn::div, x, y); }
+  // onnxruntime divides by a scale that the model computes in f32, which decides where the nearest element lies.
+  value over_scale(value x) const {
+    return how_.scale ? b_.to_type(div(b_.to_type(x, f32), how_.scale), f64) : div(x, scale_);
+  }
   value sum(value x) const { return b_.reduced(reduction_kind::sum, x, {0}, true); }
 
   // Returns the input coordinate of each output element, [to].
   value source() const {
-    const value half = number(0.5), one = number(1), width = mul(scale_, from_);
-    const value pixel = div(add(y_, half), scale_), single = b_.binary(fn::equal, width, one);
+    const value half = number(0.5), one = number(1), width = how_.scale ? to_ : mul(scale_, from_);
+    const value pixel = over_scale(add(y_, half)), single = b_.binary(fn::equal, width, one);
     switch (axis_.coordinates) {
       case sampling::half_pixel_for_nearest: return pixel;
       case sampling::crop_and_resize: {
@@ -83,7 +87,7 @@ class open_axis {
       case sampling::of_operation: break;
     }
     switch (op_.coordinates) {
-      case resize_coordinates::asymmetric: return div(y_, scale_);
+      case resize_coordinates::asymmetric: return over_scale(y_);
       case resize_coordinates::align_corners:
         return b_.where(single, number(0), div(mul(y_, sub(from_, one)), sub(width, one)));
       case resize_coordinates::pytorch_half_pixel: return b_.where(single, number(-0.5), sub(pixel, half));

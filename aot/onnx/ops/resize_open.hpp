@@ -7,10 +7,11 @@
 namespace kiln::onnx_import {
 
 // An axis of a Resize whose sizes may be symbolic. `axis.from` and `axis.to` are ignored; a scale of 0 means the ratio
-// of the sizes.
+// of the sizes. `scale`, an f32 scalar, takes the place of `axis.scale` if the model computes it from sizes.
 struct open_resampling {
   resampling axis;
   dim from, to;
+  value scale = {};
 };
 
 // Resamples the last axis of `x` (a float type): [..., from] becomes [..., to].

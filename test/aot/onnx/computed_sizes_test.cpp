@@ -1,6 +1,7 @@
 // Sizes that a model computes from open dimensions: in floating point, with Pow, or as the image of GridSample.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "test/aot/onnx/open_models.hpp"
@@ -126,6 +127,50 @@ TEST(computed_sizes, an_image_is_resized_by_a_scale_that_depends_on_its_size) {
 }
 
 // torch's dynamo exporter writes (n * n * 2) / n with Pow.
+// As in a letterbox: the image fits 64 x 64 if both axes are scaled by the smaller quotient.
+TEST(computed_sizes, the_smallest_of_quotients_is_followed_step_by_step) {
+  model_builder m;
+  m.input("x", float_type, {"h", "w"}).output("y");
+  m.node("Shape", {"x"}, {"shape"});
+  graph_builder::attribute(m.node("Cast", {"shape"}, {"sizes"}), "to", std::int64_t{float_type});
+  m.floats("wanted", {2}, {64, 64});
+  m.node("Div", {"wanted", "sizes"}, {"ratios"});
+  m.node("ReduceMin", {"ratios"}, {"ratio"});
+  m.node("Mul", {"sizes", "ratio"}, {"scaled"});
+  m.node("Round", {"scaled"}, {"rounded"});
+  graph_builder::attribute(m.node("Cast", {"rounded"}, {"dims"}), "to", std::int64_t{int64_type});
+  m.node("ConstantOfShape", {"dims"}, {"y"});
+  program p = m.import();
+  for (auto [h, w] : {std::pair{64, 64}, {50, 90}, {100, 30}, {33, 71}}) {
+    const float height = static_cast<float>(h), width = static_cast<float>(w);
+    const float ratio = std::min(64 / height, 64 / width);
+    const shape made = run(p, {ramp({h, w}, 1)}).type();
+    EXPECT_EQ(made.dims.at(0), dim(static_cast<std::int64_t>(std::nearbyint(height * ratio)))) << h << " x " << w;
+    EXPECT_EQ(made.dims.at(1), dim(static_cast<std::int64_t>(std::nearbyint(width * ratio)))) << h << " x " << w;
+  }
+}
+
+// JAX pools NHWC images with windows over all axes.
+TEST(computed_sizes, a_window_leaves_batch_and_channels_alone) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "n", "4", "4", "2"}).output("y");
+  auto& pool = m.node("MaxPool", {"x"}, {"y"});
+  graph_builder::attribute(pool, "kernel_shape", std::vector<std::int64_t>{1, 2, 2, 1});
+  graph_builder::attribute(pool, "strides", std::vector<std::int64_t>{1, 2, 2, 1});
+  program p = m.import();
+  literal x = ramp({1, 1, 3, 4, 4, 2}, 0.7f);
+  literal got = run(p, {x});
+  ASSERT_EQ(got.type().str(), "f32[1, 1, 3, 2, 2, 2]");
+  auto at = [&](int n, int h, int w, int c) { return x.at(((n * 4 + h) * 4 + w) * 2 + c); };
+  std::int64_t i = 0;
+  for (int n = 0; n < 3; ++n)
+    for (int h = 0; h < 4; h += 2)
+      for (int w = 0; w < 4; w += 2)
+        for (int c = 0; c < 2; ++c)
+          EXPECT_EQ(got.at(i++),
+                    std::max({at(n, h, w, c), at(n, h + 1, w, c), at(n, h, w + 1, c), at(n, h + 1, w + 1, c)}));
+}
+
 TEST(computed_sizes, powers_are_products) {
   model_builder m;
   m.input("x", float_type, {"n"}).output("y");
