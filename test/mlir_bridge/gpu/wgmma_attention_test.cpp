@@ -147,6 +147,23 @@ TEST(wgmma_attention, few_rows_share_keys_between_workgroups) {
   EXPECT_EQ(finalize_for(grouped, "sm_90", {{"wgmma", 1}, {"key_parts", 4}}).kernel.launches[0].grid, 2);
 }
 
+// One workgroup would read the results of all parts of a tile for longer than another launch takes.
+TEST(wgmma_attention, parts_of_deep_heads_are_joined_by_a_launch_of_their_own) {
+  const auto made = [](std::int64_t key_parts) {
+    return finalize_for({{1, 8, 128, 256}, {1, 8, 4096, 256}}, "sm_90", {{"wgmma", 1}, {"key_parts", key_parts}})
+        .kernel;
+  };
+  const native_kernel apart = made(13), together = made(2), one = made(1);
+  ASSERT_EQ(apart.launches.size(), 2u);
+  EXPECT_EQ(apart.launches[0].grid, 13);
+  EXPECT_EQ(apart.launches[1].grid * apart.launches[1].block, 128 * 256 / 4);
+  EXPECT_EQ(apart.launches[1].grid_y, 8);
+  EXPECT_EQ(apart.scratch.size(), 2u) << "nobody counts";
+  EXPECT_EQ(together.launches.size(), 1u);
+  EXPECT_EQ(together.scratch.size(), 3u);
+  EXPECT_EQ(one.scratch.size(), 0u);
+}
+
 TEST(wgmma_attention, heads_may_come_after_positions_and_share_keys) {
   attention op{.scale = 0.125, .causal = true};
   op.query_layout = op.key_layout = op.value_layout = op.output_layout = head_layout::sequence_first;

@@ -263,6 +263,17 @@ TEST(wgmma, budgets_are_checked) {
   EXPECT_FALSE(legal({.m = 128, .n = 128, .stages = 2}, bytes, target)) << "8-bit factors have k inner";
 }
 
+// The other instructions would pad 17 rows to 32.
+TEST(wgmma, rows_that_others_pad) {
+  const auto made = [](std::int64_t rows) {
+    return finalize_for(*dot_module({rows, 768}, {768, 768}, {false, false, element_type::f16}, element_type::f16),
+                        "sm_90")
+        .ptx;
+  };
+  EXPECT_THAT(made(17), HasSubstr("wgmma"));
+  for (std::int64_t rows : {16, 24, 32}) EXPECT_THAT(made(rows), Not(HasSubstr("wgmma"))) << rows;
+}
+
 TEST(wgmma, other_instructions_where_it_does_not_apply) {
   auto large = dot_module({1024, 1024}, {1024, 1024}, {false, false, element_type::f16}, element_type::f16);
   EXPECT_THAT(finalize_for(*large, "sm_80").ptx, Not(HasSubstr("wgmma")));

@@ -120,6 +120,7 @@ class matrix_attention {
     if (split && split_blocks) finish_copies();
     if (split) split->join(group, {own_place.batch, own_place.key_head, key_part, first_row}, tile, blocks.memory());
     group.close();
+    if (split) split->join_apart();
   }
 
  private:

@@ -98,6 +98,7 @@ class narrow_attention {
     if (split) split->join(group, {group.block(2), group.block(1), key_part, first_row}, tile, found_results);
     if (waits_for_memory()) keep_loads_in_place(e);
     group.close();
+    if (split) split->join_apart();
   }
 
  private:

@@ -1,6 +1,7 @@
 // Few query rows against many keys: several workgroups walk a part of the keys each, and the last of them to arrive
-// joins what all found, always in the same order, so that results are the same in every run. One launch. After Dao et
-// al., "Flash-Decoding for long-context inference". Internal to mlir_bridge/gpu.
+// joins what all found, always in the same order, so that results are the same in every run. If that is too much for
+// one workgroup, a second launch joins it. After Dao et al., "Flash-Decoding for long-context inference". Internal to
+// mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
@@ -40,15 +41,21 @@ class split_keys {
   void store_result(const place& at, Value depth, std::span<const Value> elements);
   // After the workgroup of `first` (the first row of tile number `tile`) stored all of its own: where it is the last of
   // the tile's parts, joins them. Contains barriers. `memory` points to 4 bytes of shared memory that nobody uses any
-  // more.
+  // more. Emits nothing if a launch of its own does it.
   void join(workgroup& group, const place& first, Value tile, Value memory);
+  // Emits that launch. To be called when the stage is closed.
+  void join_apart();
 
  private:
   Value state_offset(const place& at);
+  // Joins what the parts found for `lanes` elements of a row from `depth` on, and stores them.
+  void join_row(const attention_problem::place& at, const place& first, Value row, Value depth);
   kernel_emitter& e_;
   const attention_problem& p_;
   std::int64_t parts_, tile_rows_, tiles_;
-  buffer results_, states_, counters_;
+  bool apart_;
+  buffer results_, states_;
+  std::optional<buffer> counters_;
 };
 
 }  // namespace kiln::gpu

@@ -109,6 +109,7 @@ class attention_writer {
                    code_.to_index(tile), joined);
     }
     group_.close();
+    if (split_) split_->join_apart();
   }
 
  private:
