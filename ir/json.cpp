@@ -51,12 +51,21 @@ void check_limits(std::string_view text, const json_limits& limits) {
 
 }  // namespace
 
+std::string problem_of(const nlohmann::json::exception& e) {
+  if (const auto* parse = dynamic_cast<const nlohmann::json::parse_error*>(&e))
+    return fmt::format("it is not JSON from byte {} on", parse->byte);
+  // Other messages begin with the exception's name in brackets.
+  const std::string_view text = e.what();
+  const std::size_t name_end = text.find("] ");
+  return std::string(name_end == std::string_view::npos ? text : text.substr(name_end + 2));
+}
+
 nlohmann::ordered_json parse_json(std::string_view text, const json_limits& limits) {
   check_limits(text, limits);
   try {
     return nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, e.what());
+    throw error(error_kind::corrupted, problem_of(e));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,10 @@ struct json_limits {
 
 // Throws error{corrupted} if the text is not JSON or exceeds a limit.
 nlohmann::ordered_json parse_json(std::string_view text, const json_limits& limits = {});
+
+// What an exception of nlohmann's says, without the library's own words: "it is not JSON from byte 12 on", or "type
+// must be number, but is string" for a value of another type.
+std::string problem_of(const nlohmann::json::exception& e);
 
 // A whole number in the range of `Int`. Throws error{corrupted} for anything else; get<Int>() would convert 1e300.
 template <class Int>

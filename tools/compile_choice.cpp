@@ -155,7 +155,7 @@ compile_choice compile_choice_from(const std::string& text) {
     json.at("int4_weights").get_to(c.int4_weights);
     json.at("disabled_passes").get_to(c.disabled_passes);
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("the options that it was compiled with: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("the options that it was compiled with: {}", problem_of(e)));
   }
   return c;
 }

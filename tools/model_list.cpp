@@ -21,7 +21,7 @@ std::vector<listed_model> from_json(const std::string& text) try {
 } catch (const error& e) {
   throw error(error_kind::usage, fmt::format("not a list of models: {}", e.what()));
 } catch (const nlohmann::json::exception& e) {
-  throw error(error_kind::usage, fmt::format("not a list of models: {}", e.what()));
+  throw error(error_kind::usage, fmt::format("not a list of models: {}", problem_of(e)));
 }
 
 std::vector<listed_model> from_lines(const std::string& text) {

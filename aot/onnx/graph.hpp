@@ -86,7 +86,7 @@ class scope {
   void define(const std::string& name, value v);
   literal tensor(::onnx::TensorProto& proto, const std::string& what) { return take_tensor(proto, state_.files, what); }
   literal tensor(::onnx::SparseTensorProto& proto, const std::string& what) {
-    return take_dense(proto, state_.files, what);
+    return take_dense(proto, state_.files, state_.budget, what);
   }
 
  private:

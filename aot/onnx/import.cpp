@@ -26,6 +26,9 @@ using namespace onnx_import;
 constexpr std::int64_t oldest_opset = 1;
 
 std::map<std::string, std::int64_t> opsets_of(const ::onnx::ModelProto& model) {
+  constexpr int most_imports = 1024;  // a file's manifest lists them
+  if (model.opset_import_size() > most_imports)
+    throw error(error_kind::unsupported, "the model imports more than " + std::to_string(most_imports) + " opsets");
   std::map<std::string, std::int64_t> result;
   for (const auto& o : model.opset_import()) result[o.domain() == "ai.onnx" ? "" : o.domain()] = o.version();
   auto standard = result.find("");
@@ -183,6 +186,9 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   std::exception_ptr first_failure;
   bool values_as_symbols = false, pasts_may_be_empty = true;
   constexpr int most_attempts = 256;
+  constexpr std::size_t bytes_of_node = 2048;  // parsing takes the time of a node
+  const std::size_t most_work = 2 * options.max_nodes;
+  std::size_t work = 0;
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
     import_state state{
@@ -195,7 +201,11 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
     try {
       return import_once(std::move(model), what, state);
     } catch (const error& e) {
-      if (attempt == most_attempts) throw;
+      work += state.budget.work() + bytes.size() / bytes_of_node;
+      if (attempt == most_attempts || work > most_work)
+        throw error(error_kind::unsupported,
+                    what + ": " + std::to_string(attempt) +
+                        " assumptions about its sizes and branches do not suffice: " + e.what());
       if (branches.again()) continue;
       if (!branches.wanted()) {
         if (const auto* differ = dynamic_cast<const dims_differ*>(&e))

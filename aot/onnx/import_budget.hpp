@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace kiln::onnx_import {
 
@@ -20,13 +21,18 @@ class import_budget {
   void take_function_node(std::size_t bytes);
   // Throws error{unsupported} if the total of all copied bytes is too large.
   void take_copy(std::size_t bytes);
+  // Call before memory is allocated for a dense tensor of so many bytes that is made from `stored` bytes of a sparse
+  // one. Throws error{unsupported} if all of them take too much memory for the size of the model.
+  void take_dense(std::size_t bytes, std::size_t stored, const std::string& what);
   // Returns whether an operation that reads and writes this many elements may be folded now. If not, it stays an
   // operation. Small operations are always folded, because shapes are computed from them.
   bool take_folding(std::int64_t elements);
+  // The work that was done so far, in about the time of a node.
+  std::size_t work() const;
 
  private:
   std::size_t most_nodes_, nodes_ = 0, function_nodes_ = 0;
-  std::uint64_t copied_bytes_ = 0;
+  std::uint64_t copied_bytes_ = 0, dense_bytes_ = 0, sparse_bytes_ = 0;
   std::int64_t folded_elements_ = 0;
 };
 

@@ -1,11 +1,11 @@
+#include "aot/onnx/import_budget.hpp"
 #include "aot/onnx/tensors.hpp"
 #include "ir/error.hpp"
 
 namespace kiln::onnx_import {
 namespace {
 
-// Upper bound on the size in bytes of a dense tensor made from a sparse one. A small file must not cause a huge
-// allocation.
+// Upper bound on the size in bytes of one dense tensor. The budget bounds all of them (import_budget::take_dense).
 constexpr std::int64_t most_bytes = std::int64_t{1} << 31;
 
 [[noreturn]] void fail(const std::string& what, const std::string& why) {
@@ -28,7 +28,8 @@ std::vector<dim> dims_of(const ::onnx::SparseTensorProto& tensor, int bits, cons
 
 }  // namespace
 
-literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, const std::string& what) {
+literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, import_budget& budget,
+                   const std::string& what) {
   literal values = take_tensor(*tensor.mutable_values(), files, what + ", values");
   literal indices = take_tensor(*tensor.mutable_indices(), files, what + ", indices");
   int bits = storage_bits(values.type().type);
@@ -43,6 +44,7 @@ literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, con
       indices.type().element_count() != (flat ? count : count * rank))
     fail(what, std::to_string(count) + " values with indices " + indices.type().str());
   auto width = static_cast<std::size_t>(bits) / 8;
+  budget.take_dense(type.bytes(), values.bytes().size() + indices.bytes().size(), what);
   std::vector<std::byte> bytes(type.bytes());
   auto at = indices.as<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "ir/error.hpp"
+#include "ir/printable.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -134,8 +135,8 @@ element_type element_type_of(std::int64_t data_type, const std::string& what) {
 std::shared_ptr<const mapped_file> external_files::open(const std::string& location, const std::string& what) {
   if (auto found = files_.find(location); found != files_.end()) return found->second;
   if (folder_.empty())
-    throw error(error_kind::missing_file,
-                what + " is in the external file '" + location + "': a model in memory needs a folder for them");
+    throw error(error_kind::missing_file, what + " is in the external file '" + printable(location) +
+                                              "': a model in memory needs a folder for them");
   std::error_code code;
   if (std::filesystem::is_regular_file(folder_, code)) return files_[location] = mapped_file::open(folder_, what);
   std::filesystem::path relative(location);
@@ -144,8 +145,8 @@ std::shared_ptr<const mapped_file> external_files::open(const std::string& locat
   auto inside = path.lexically_relative(folder);
   if (code || location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() ||
       inside.empty() || *inside.begin() == ".." || inside == ".")
-    throw error(error_kind::invalid_model,
-                what + ": external data path '" + location + "' leaves the folder '" + folder.string() + "'");
+    throw error(error_kind::invalid_model, what + ": external data path '" + printable(location) +
+                                               "' leaves the folder '" + folder.string() + "'");
   return files_[location] = mapped_file::open(path, what);
 }
 

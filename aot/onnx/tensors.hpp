@@ -12,6 +12,8 @@
 
 namespace kiln::onnx_import {
 
+class import_budget;
+
 // Upper bound on the rank of a tensor, the same as in .kiln files (ir/container/program_limits.hpp).
 inline constexpr int max_rank = 64;
 // Throws error{unsupported} with `what` if the rank is too large.
@@ -41,6 +43,7 @@ class external_files {
 literal take_tensor(::onnx::TensorProto& tensor, external_files& files, const std::string& what);
 
 // Converts a sparse tensor to a dense literal. Throws error{invalid_model} for indices out of range.
-literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, const std::string& what);
+literal take_dense(::onnx::SparseTensorProto& tensor, external_files& files, import_budget& budget,
+                   const std::string& what);
 
 }  // namespace kiln::onnx_import

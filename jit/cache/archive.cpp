@@ -2,6 +2,8 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,13 @@ namespace {
 // Kernel entries are already compressed. The archive's compression helps with packed weights and the fields.
 constexpr const char* compression_level = "3";
 constexpr std::size_t block_bytes = 1 << 20, member_header_bytes = 512;
+
+struct descriptor {
+  int number;
+  ~descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
 
 using reader = std::unique_ptr<archive, decltype(&::archive_read_free)>;
 
@@ -117,17 +126,19 @@ void archive_writer::close() {
 void read_archive(
     const std::filesystem::path& file,
     const std::function<void(const archive_member&, const std::function<std::vector<std::byte>()>&)>& take) {
-  if (::access(file.c_str(), R_OK) != 0)
+  // O_NONBLOCK: opening a named pipe must not wait for a writer.
+  const descriptor from{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat status{};
+  if (from.number < 0 || ::fstat(from.number, &status) != 0)
     throw error(error_kind::missing_file, file.string() + ": cannot be read: " + std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw error(error_kind::missing_file, file.string() + ": is not a regular file");
   reader opened(::archive_read_new(), &::archive_read_free);
   if (!opened) throw std::bad_alloc();
   archive* in = opened.get();
   if (::archive_read_support_format_tar(in) != ARCHIVE_OK || ::archive_read_support_filter_zstd(in) != ARCHIVE_OK ||
-      ::archive_read_open_filename(in, file.c_str(), block_bytes) != ARCHIVE_OK)
+      ::archive_read_open_fd(in, from.number, block_bytes) != ARCHIVE_OK)
     unreadable(file, in);
-  std::error_code unknown;
-  const std::uintmax_t compressed = std::filesystem::file_size(file, unknown);
-  const std::uint64_t most = container::max_expansion(unknown ? 0 : compressed) + max_member_bytes;
+  const std::uint64_t most = container::max_expansion(static_cast<std::uint64_t>(status.st_size)) + max_member_bytes;
   for (std::uint64_t total = 0;;) {
     archive_entry* entry = nullptr;
     int code = ::archive_read_next_header(in, &entry);

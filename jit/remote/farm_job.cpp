@@ -100,7 +100,7 @@ farm_job read_job(std::string_view text) {
     }
     return job;
   } catch (const nlohmann::json::exception& e) {
-    refuse(fmt::format("that cannot be read: {}", e.what()));
+    refuse(fmt::format("that cannot be read: {}", problem_of(e)));
   }
 }
 

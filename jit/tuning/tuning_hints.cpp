@@ -36,7 +36,7 @@ std::vector<tuning_record> parse_hints(std::string_view text) {
     }
     return result;
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not tuning hints: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not tuning hints: {}", problem_of(e)));
   }
 }
 

@@ -184,7 +184,7 @@ tuning_record read_record(const json& document) {
     }
     return merge({record.identity, {}}, record);  // sorts the sessions, whatever their order in the text
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not a tuning record: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a tuning record: {}", problem_of(e)));
   }
 }
 

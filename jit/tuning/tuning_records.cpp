@@ -65,7 +65,7 @@ json check_graph(std::string_view text) {
       throw error(error_kind::newer_version, "a graph decision of a later version of the format");
     return d;
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", problem_of(e)));
   }
 }
 
@@ -77,7 +77,7 @@ graph_decision parse_graph(std::string_view text, const graph_subject& of) {
     return {d.at("replay").get<bool>(), d.at("branches").get<bool>(), d.at("eager_ms").get<double>(),
             d.at("replay_ms").get<double>()};
   } catch (const nlohmann::json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a graph decision: {}", problem_of(e)));
   }
 }
 

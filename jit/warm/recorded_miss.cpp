@@ -112,7 +112,7 @@ recorded_miss read_miss(std::string_view line) {
             text("key"),
             text("file")};
   } catch (const json::exception& e) {
-    throw error(error_kind::corrupted, fmt::format("not a recorded miss: {}", e.what()));
+    throw error(error_kind::corrupted, fmt::format("not a recorded miss: {}", problem_of(e)));
   }
 }
 

@@ -86,6 +86,8 @@ class Errors(KilnCase):
         w.external_data.add(key="location", value="pipe.onnx")
         self.refused(self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"], name="sum")], [tensor("x", [3])], [tensor("y", [3])], [w]), "w", "pipe.onnx")
         self.assertIn("pipe.onnx", self.error_line(self.kiln("run", self.path("pipe.onnx"), code=3)))
+        w.external_data[0].value = "a\0b"
+        self.refused(self.save("m.onnx", [helper.make_node("Add", ["x", "w"], ["y"], name="sum")], [tensor("x", [3])], [tensor("y", [3])], [w]), "w", "a\\x00b", "leaves the folder")
 
     def test_truncated_models(self):
         with open(self.conv_model(), "rb") as f:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from onnx import helper
+from onnx import TensorProto, helper
 
 import kiln_case
 from kiln_case import KilnCase
@@ -101,6 +101,35 @@ class Hostile(KilnCase):
                     self.error_line(self.kiln(*arguments, code=3))
                     self.assertLess(time.monotonic() - began, 30)
         self.error_line(self.kiln("verify", model, "--inputs", self.path("data"), *limits, code=3))
+
+    def test_sparse_tensors_that_are_large_as_dense_ones(self):
+        """200 bytes of a file, 2 GiB of memory: one of them, and six of 200 MiB."""
+        for count, elements in (1, (1 << 29) - 8), (6, 50 << 20):
+            graph = helper.make_graph([helper.make_node("Add", ["x", f"w{i}"], [f"y{i}"]) for i in range(count)], "g", [kiln_case.tensor("x", [1])], [kiln_case.tensor(f"y{i}", [elements]) for i in range(count)])
+            for i in range(count):
+                graph.sparse_initializer.append(helper.make_sparse_tensor(helper.make_tensor(f"w{i}", TensorProto.FLOAT, [1], [1.0]), helper.make_tensor(f"i{i}", TensorProto.INT64, [1], [5]), [elements]))
+            with open(self.path("m.onnx"), "wb") as file:
+                file.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+            limits = [] if kiln_case.SANITIZER else ["--memory-limit", "1GiB"]
+            self.assertIn("sparse tensors take more than 256 MiB", self.error_line(self.kiln("compile", self.path("m.onnx"), "-o", self.path("m.kiln"), *limits, code=3)))
+
+    def test_many_opsets(self):
+        model = helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [kiln_case.tensor("x", [2])], [kiln_case.tensor("y", [2])]), opset_imports=[helper.make_opsetid("", 21)] + [helper.make_opsetid(f"d{i}", 1) for i in range(1 << 16)])
+        with open(self.path("m.onnx"), "wb") as file:
+            file.write(model.SerializeToString())
+        self.assertIn("more than 1024 opsets", self.error_line(self.kiln("compile", self.path("m.onnx"), "-o", self.path("m.kiln"), code=3)))
+
+    def test_many_assumptions_about_a_long_model(self):
+        """Each attempt to import it fails at its end, and finds one dimension more that must be equal."""
+        names, nodes = ["x0"], []
+        for i in range(1 << 15):
+            nodes.append(helper.make_node("Relu", [names[-1]], [f"c{i}"]))
+            names.append(f"c{i}")
+        for i in range(1, 255):
+            nodes.append(helper.make_node("Add", [names[-1], f"x{i}"], [f"s{i}"]))
+            names.append(f"s{i}")
+        model = self.save("m.onnx", nodes, [kiln_case.tensor(f"x{i}", [f"d{i}"]) for i in range(255)], [kiln_case.tensor(names[-1], ["d0"])])
+        self.assertIn("do not suffice", self.error_line(self.kiln("compile", model, "-o", self.path("m.kiln"), code=3)))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,22 @@ TEST(json, what_is_no_json_is_corrupted) {
     EXPECT_TRUE(refused(text)) << text;
 }
 
+TEST(json, problems_are_told_in_our_words) {
+  auto problem = [](auto&& run) -> std::string {
+    try {
+      run();
+    } catch (const nlohmann::json::exception& e) {
+      return problem_of(e);
+    } catch (const error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(problem([] { parse_json("{\"a\" 1}"); }), "it is not JSON from byte 6 on");
+  EXPECT_EQ(problem([] { (void)parse_json("[]").at("a"); }).find("json.exception"), std::string::npos);
+  EXPECT_EQ(problem([] { (void)parse_json("{}").at("a"); }), "key 'a' not found");
+}
+
 TEST(json, nesting_is_bounded) {
   EXPECT_FALSE(refused(nested(32)));
   EXPECT_TRUE(refused(nested(33)));

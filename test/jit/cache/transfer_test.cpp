@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "fixtures.hpp"
 #include "jit/cache/archive.hpp"
@@ -193,11 +194,12 @@ void write_bomb(const std::filesystem::path& file, const std::string& name, std:
   ASSERT_EQ(::archive_write_close(out.get()), ARCHIVE_OK);
 }
 
-std::string refusal(const std::filesystem::path& archive_file, const std::filesystem::path& to) {
+std::string refusal(const std::filesystem::path& archive_file, const std::filesystem::path& to,
+                    error_kind kind = error_kind::corrupted) {
   try {
     copy_cache(archive_file, to);
   } catch (const error& e) {
-    EXPECT_EQ(e.kind(), error_kind::corrupted) << e.what();
+    EXPECT_EQ(e.kind(), kind) << e.what();
     return e.what();
   }
   return "";
@@ -213,6 +215,13 @@ TEST(cache_transfer, an_archive_far_larger_than_its_file_is_refused) {
   EXPECT_NE(refusal(scratch / "large.tar.zst", scratch / "to").find("1 GiB"), std::string::npos);
   write_bomb(scratch / "many.tar.zst", "records/x", max_member_bytes - (1 << 24));
   EXPECT_NE(refusal(scratch / "many.tar.zst", scratch / "to").find("too much for its size"), std::string::npos);
+}
+
+TEST(cache_transfer, an_archive_must_be_a_regular_file) {
+  scratch_folder scratch;
+  ASSERT_EQ(::mkfifo((scratch / "pipe.tar.zst").c_str(), 0600), 0);
+  EXPECT_NE(refusal(scratch / "pipe.tar.zst", scratch / "to", error_kind::missing_file).find("not a regular file"),
+            std::string::npos);
 }
 
 TEST(cache_transfer, nobody_can_lay_a_trap_where_an_archive_is_written) {

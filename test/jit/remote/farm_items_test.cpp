@@ -11,6 +11,7 @@
 #include "jit/remote/shared_file.hpp"
 #include "test/jit/remote/lying_server.hpp"
 #include "test/jit/remote/redis_server.hpp"
+#include "test/support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -204,7 +205,7 @@ TEST_F(farm_items, blobs_that_lie) {
   command({"SET", head, std::string(3 << 20, '1')});
   auto begin = std::chrono::steady_clock::now();
   reasons();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, testing::patient(5s));
   for (const char* id : {"chunks", "large", "list", "chunk-list", "huge-head"})
     EXPECT_EQ(record(id).error_kind, "corrupted") << id << record(id).error;
   EXPECT_THAT(record("beyond").error, HasSubstr("--max-bytes"));
@@ -255,7 +256,7 @@ TEST_F(farm_items, a_queue_that_is_none_ends_a_draining_worker_only) {
   command({"SET", prefix + "jobs", "x"});
   auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(work(), error);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 9s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, testing::patient(9s));
   std::stop_source stop;
   std::jthread repair([&] {
     std::this_thread::sleep_for(500ms);
@@ -380,7 +381,7 @@ TEST(farm_server, lies_do_not_hold_a_draining_worker) {
     p.sleep(30s);
     return false;
   }));
-  for (auto* s : {&short_entry, &integers, &silent_later}) EXPECT_LT(worker(s->address()), 10s);
+  for (auto* s : {&short_entry, &integers, &silent_later}) EXPECT_LT(worker(s->address()), testing::patient(10s));
 }
 
 }  // namespace

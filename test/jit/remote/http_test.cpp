@@ -6,6 +6,7 @@
 #include "jit/remote/http_address.hpp"
 #include "jit/remote/http_layer.hpp"
 #include "test/jit/remote/lying_server.hpp"
+#include "test/support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -145,11 +146,11 @@ TEST(http_layer, gives_up_in_time_on_servers_that_drip_break_off_or_never_end) {
     auto layer = make_http_layer(address_of(server), {.connect = 400ms, .call = 800ms, .bytes = 1 << 20});
     const failure first = failure_of([&] { layer->get("x"); });
     EXPECT_TRUE(first.kind == error_kind::unreachable || first.kind == error_kind::corrupted) << name << first.text;
-    EXPECT_LT(first.time, 1600ms) << name;
+    EXPECT_LT(first.time, testing::patient(1600ms)) << name;
     const int connections = server.connections();
     const failure second = failure_of([&] { layer->get("x"); });
     EXPECT_EQ(second.kind, error_kind::unreachable) << name;
-    EXPECT_LT(second.time, 50ms) << name;
+    EXPECT_LT(second.time, testing::patient(50ms)) << name;
     EXPECT_EQ(server.connections(), connections) << name;
   }
 }

@@ -5,6 +5,7 @@
 #include "jit/remote/redis_client.hpp"
 #include "jit/remote/redis_layer.hpp"
 #include "test/jit/remote/lying_server.hpp"
+#include "test/support/patience.hpp"
 
 namespace kiln::test {
 namespace {
@@ -55,7 +56,7 @@ TEST(lying_server, drips_and_silence_end_at_the_deadline) {
     ending e = end_of([&] { client.call({"GET", "k"}); });
     EXPECT_EQ(e.kind, error_kind::unreachable) << i;
     EXPECT_GT(e.time, 250ms) << i;
-    EXPECT_LT(e.time, 900ms) << i;
+    EXPECT_LT(e.time, testing::patient(900ms)) << i;
   }
 }
 
@@ -71,7 +72,7 @@ TEST(lying_server, a_client_that_is_connected_tries_again_within_the_same_deadli
   client.call({"PING"});
   ending e = end_of([&] { client.call({"GET", "k"}); });
   EXPECT_EQ(e.kind, error_kind::unreachable);
-  EXPECT_LT(e.time, 700ms);
+  EXPECT_LT(e.time, testing::patient(700ms));
 }
 
 TEST(lying_server, a_server_that_does_not_read_ends_at_the_deadline) {
@@ -80,7 +81,7 @@ TEST(lying_server, a_server_that_does_not_read_ends_at_the_deadline) {
   redis_client client(server.address(), {.call = 300ms});
   ending e = end_of([&] { client.call({"SET", "k", large}); });
   EXPECT_EQ(e.kind, error_kind::unreachable);
-  EXPECT_LT(e.time, 1500ms);
+  EXPECT_LT(e.time, testing::patient(1500ms));
 }
 
 TEST(lying_server, floods_and_lies_end_at_once) {
@@ -100,10 +101,10 @@ TEST(lying_server, floods_and_lies_end_at_once) {
         {"", "*1\r\n"},
         {"*16000\r\n", "$70\r\n0123456789012345678901234567890123456789012345678901234567890123456789\r\n"}}) {
     lying_server server(flood(head, part));
-    redis_client client(server.address(), {.call = 5s});
+    redis_client client(server.address(), {.call = testing::patient(5s)});
     ending e = end_of([&] { client.call({"GET", "k"}); });
     EXPECT_EQ(e.kind, error_kind::corrupted) << head;
-    EXPECT_LT(e.time, 2s) << head;
+    EXPECT_LT(e.time, testing::patient(2s)) << head;
   }
 }
 
@@ -143,7 +144,7 @@ TEST(lying_server, all_calls_together_have_an_end) {
   auto begin = clock::now();
   redis_client client(server.address(), {.end = begin + 500ms});
   EXPECT_THROW(for (int i = 0; i < 100; ++i) client.call({"PING"}), error);
-  EXPECT_LT(clock::now() - begin, 1500ms);
+  EXPECT_LT(clock::now() - begin, testing::patient(1500ms));
 }
 
 TEST(lying_server, a_request_to_stop_ends_the_wait) {
@@ -156,7 +157,7 @@ TEST(lying_server, a_request_to_stop_ends_the_wait) {
   redis_client client(server.address(), {.call = 20s, .patience = 1h, .stop = stop.get_token()});
   ending e = end_of([&] { client.call({"PING"}); });
   EXPECT_EQ(e.kind, error_kind::unreachable);
-  EXPECT_LT(e.time, 5s);
+  EXPECT_LT(e.time, testing::patient(5s));
 }
 
 TEST(lying_server, the_cache_layer_gives_up_within_a_second_and_then_asks_no_more) {
@@ -172,11 +173,11 @@ TEST(lying_server, the_cache_layer_gives_up_within_a_second_and_then_asks_no_mor
     auto layer = make_redis_layer(server.address());
     ending first = end_of([&] { layer->get("x"); });
     EXPECT_TRUE(first.kind == error_kind::unreachable || first.kind == error_kind::corrupted);
-    EXPECT_LT(first.time, 1800ms);
+    EXPECT_LT(first.time, testing::patient(1800ms));
     const int connections = server.connections();
     ending second = end_of([&] { layer->get("x"); });
     EXPECT_EQ(second.kind, error_kind::unreachable);
-    EXPECT_LT(second.time, 50ms);
+    EXPECT_LT(second.time, testing::patient(50ms));
     EXPECT_EQ(server.connections(), connections);
   }
 }
