@@ -96,6 +96,7 @@ dim divide_by_number(dim a, std::int64_t b) {
   a = dim::from(std::move(reduced)) + dim(constant / common);
   b /= common;
   if (b == 1) return total + a;
+  if (common > 1 && unnest(a, b)) return total + divide_by_number(a, b);
   if (a.is_static()) return total + dim(a.value() / b);  // in [0, b)
   // floor(-x / b) = -floor((x + b - 1) / b). The canonical form uses the side with the smaller first coefficient.
   for (const auto& [atoms, c] : a.terms()) {

@@ -1,8 +1,9 @@
 // Random expressions with random values: the canonical form must evaluate to the result of the arithmetic, and bounds
-// must hold.
+// must hold. KILN_TEST_ROUNDS=1000000 makes more of them than the usual 3000 (some minutes).
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "ir/dim_facts.hpp"
@@ -73,7 +74,9 @@ class expressions {
 TEST(dim_property, canonical_forms_evaluate_to_what_the_arithmetic_says_and_stay_within_their_bounds) {
   std::mt19937 random(20);
   int bounded = 0, decided = 0;
-  for (int round = 0; round < 3000; ++round) {
+  const char* wanted = std::getenv("KILN_TEST_ROUNDS");
+  const int rounds = wanted ? std::atoi(wanted) : 3000;
+  for (int round = 0; round < rounds; ++round) {
     dim_facts facts;
     std::vector<dim_bindings> cases(6);
     for (const std::string& name : names) {
@@ -112,8 +115,8 @@ TEST(dim_property, canonical_forms_evaluate_to_what_the_arithmetic_says_and_stay
       }
     }
   }
-  EXPECT_GT(bounded, 1500);
-  EXPECT_GT(decided, 100);
+  EXPECT_GT(bounded, rounds / 2);
+  EXPECT_GT(decided, rounds / 30);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ TEST(dim, equal_quotients_have_one_form) {
   auto halved = [](const dim& d, std::int64_t pad) { return (d + dim(2 * pad - 3)) / dim(2) + dim(1); };
   EXPECT_EQ(halved(h, 1), (h + 1) / dim(2));
   EXPECT_EQ(halved(halved(h, 1), 1), (h + 3) / dim(4));  // nested quotients
+  EXPECT_EQ(dim(2) * (h / dim(4)) / dim(4), h / dim(8)) << "nested once the common factor is divided out";
   EXPECT_EQ((h * 4 + 8) / dim(8), (h + 2) / dim(2));
   EXPECT_EQ(h - (h * 7) / dim(8), (h + 7) / dim(8));  // rounding up, by two ways
   EXPECT_EQ(dim(0) - (dim(0) - h) / dim(8), (h + 7) / dim(8));
