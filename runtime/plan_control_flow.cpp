@@ -111,6 +111,8 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   if (step.counts) {
     auto& steps = parts_->blocks[step.body].steps;
     steps.insert(steps.begin(), {count_step{step.iteration, step.counter}, instruction_index(i)});
+    for (template_request& request : parts_->scopes[body_scope].requests)  // their steps come one later now
+      if (request.first <= request.last) ++request.first, ++request.last;
   }
   add_step(block, s, std::move(step), i, touched);
 }

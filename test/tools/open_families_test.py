@@ -56,7 +56,7 @@ class OpenFamilies(KilnCase):
 
     def test_recurrent_with_other_activations(self):
         sizes = [{"s": 3, "b": 2}, {"s": 2, "b": 1}, {"s": 20, "b": 3}]
-        for operator, gates, activations, more in (("RNN", 1, ["Relu"], {}), ("GRU", 3, ["HardSigmoid", "Tanh"], {"linear_before_reset": 1}), ("LSTM", 4, ["Sigmoid", "Tanh", "Tanh"], {"clip": 0.3})):
+        for operator, gates, activations, more in (("RNN", 1, ["Relu"], {}), ("GRU", 3, ["HardSigmoid", "Tanh"], {"linear_before_reset": 1}), ("GRU", 3, ["HardSigmoid", "Tanh"], {}), ("LSTM", 4, ["Sigmoid", "Tanh", "Tanh"], {"clip": 0.3})):
             for direction, both in (("forward", 1), ("bidirectional", 2)):
                 outputs = ("y", "h", "last") if operator == "LSTM" else ("y", "h")
                 node = helper.make_node(operator, ["x", "w", "r"], list(outputs), name=direction, hidden_size=7, direction=direction, activations=activations * both, **more)
