@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "ir/invalid_shape.hpp"
+#include "ir/json.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
 #include "tools/shape_option.hpp"
@@ -77,11 +78,11 @@ session open_session(const model_options& options, session_view& view) {
   return {compile_like(plan, options.file, options.weights.model).result, file, std::move(opening)};
 }
 
-// The texts that the elements of an output stand for; nullopt for an output of numbers.
+// The texts that the elements of an output stand for; nullopt for an output of numbers. Throws error{corrupted}.
 std::optional<std::vector<std::string>> texts_of(const program& p, const std::string& output) {
   const auto found = p.metadata.find("texts:" + output);
   if (found == p.metadata.end()) return std::nullopt;
-  const auto list = nlohmann::json::parse(found->second, nullptr, false);
+  const nlohmann::ordered_json list = parse_json(found->second);
   if (!list.is_array()) return std::nullopt;
   std::vector<std::string> texts;
   for (const auto& text : list) {
