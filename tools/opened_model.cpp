@@ -150,7 +150,9 @@ void opened_model::prepare(const model_options& options) {
     const auto fill = fills.find(name);
     inputs_.push_back(found != given.end()  ? found->second
                       : fill != fills.end() ? literal::filled(v.type(), fill->second)
-                                            : random_input(instance_->bound(), name, v.type(), options.seed));
+                      : !instance_->bound().main().has_uses(v.producer)
+                          ? untouched_zeros(v.type())
+                          : random_input(instance_->bound(), name, v.type(), options.seed));
   }
 }
 

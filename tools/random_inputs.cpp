@@ -50,7 +50,8 @@ class normal_numbers {
   std::optional<float> second_;
 };
 
-// Zeros, whose pages are not touched before somebody reads them.
+}  // namespace
+
 literal untouched_zeros(const shape& type) {
   const std::size_t bytes = type.bytes();
   const std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::calloc(std::max<std::size_t>(bytes, 1), 1)),
@@ -59,11 +60,7 @@ literal untouched_zeros(const shape& type) {
   return literal(type, {memory.get(), bytes}, memory);
 }
 
-}  // namespace
-
 literal random_input(const program& p, const std::string& name, const shape& type, std::uint64_t seed) {
-  for (value v : p.main().parameters())
-    if (module::parameter_name(v) == name && !p.main().has_uses(v.producer)) return untouched_zeros(type);
   std::uint64_t name_bits;
   std::memcpy(&name_bits, blake3(name).bytes.data(), sizeof name_bits);
   std::mt19937_64 engine(seed ^ name_bits);

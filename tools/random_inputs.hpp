@@ -9,8 +9,11 @@
 
 namespace kiln::tools {
 
-// `type` must be static. The values depend only on the seed, the input's name, its shape and its range. An input that
-// nothing in the program reads is zeros, which take no memory.
+// For an input of p.main(). `type` must be static. The values depend only on the seed, the input's name, its shape and
+// its range.
 literal random_input(const program& p, const std::string& name, const shape& type, std::uint64_t seed);
+
+// Zeros, whose pages are not touched before somebody reads them: for an input that nothing reads.
+literal untouched_zeros(const shape& type);
 
 }  // namespace kiln::tools
