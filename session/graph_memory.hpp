@@ -22,8 +22,9 @@ class graph_memory {
 
   // For contexts. `on` uses of a decision which order of independent steps is the faster, where that was graphs' way.
   graph_options options() const;
-  // Keeps what a context made with options() has found out under `automatic`, if anything. If replay was faster, copies
-  // of this object (those of other sizes of a model) know it, too; where launches were faster, others measure.
+  // Keeps what a context made with options() has found out under `automatic`, if anything. If replay was faster, the
+  // copies of this object, which serve other sizes of the model, use it without measuring. If launches were faster,
+  // each copy measures for its own sizes.
   void keep(const execution_context& context) const;
   // Whether the decision was known before this process measured anything.
   bool remembered() const { return remembered_.has_value(); }

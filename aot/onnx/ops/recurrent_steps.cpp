@@ -216,7 +216,8 @@ std::vector<value> stepped_direction(node& n, const recurrent_direction& layer) 
   value first = outer.add(collects ? loop{states, steps.value()} : loop{states + 1, -1}, arguments, {&body});
   auto result = [&](std::uint32_t i) { return builder::output(first, i); };
   value stacked = result(is_lstm ? 2 : 1);
-  // The buffer is written in the order of time, the collected results are in the order of the trips.
+  // Results that the loop collects stand in the order of its trips, which for a reversed layer is not that of time. A
+  // buffer that the loop carries is written at each step's own place.
   if (collects && layer.op.reverse && steps.value() > 1) {
     const auto& dims = stacked.type().dims;
     stacked = outer.add(slice{{steps.value() - 1, 0, 0}, dims, {-1, 1, 1}}, {stacked});
