@@ -45,6 +45,7 @@ class instruction {
   std::vector<shape> outputs_;
   std::vector<module*> bodies_;
   std::vector<instruction*> users_;
+  std::uint32_t given_ = 0;  // how many outputs of its module are outputs of this instruction
   std::string origin_;
 };
 

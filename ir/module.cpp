@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/error.hpp"
 #include "ir/ops/choice.hpp"
@@ -45,7 +44,9 @@ void remove_one(std::vector<instruction*>& users, const instruction* user) {
 
 instruction* module::emplace(position where, operation op, std::vector<value> inputs, std::vector<shape> outputs,
                              std::vector<module*> bodies) {
-  instruction& made = *instructions_.emplace(where);
+  position at = instructions_.emplace(where);
+  instruction& made = *at;
+  positions_.emplace(&made, at);
   made.op_ = std::move(op);
   made.inputs_ = std::move(inputs);
   made.outputs_ = std::move(outputs);
@@ -55,11 +56,9 @@ instruction* module::emplace(position where, operation op, std::vector<value> in
 }
 
 module::position module::find(instruction* which) {
-  auto found =
-      std::find_if(instructions_.begin(), instructions_.end(), [&](const instruction& i) { return &i == which; });
-  if (found == instructions_.end())
-    throw error(error_kind::internal, "an instruction is not in module '" + name_ + "'");
-  return found;
+  auto found = positions_.find(which);
+  if (found == positions_.end()) throw error(error_kind::internal, "an instruction is not in module '" + name_ + "'");
+  return found->second;
 }
 
 value module::add(operation op, std::vector<value> inputs, std::vector<module*> bodies) {
@@ -86,6 +85,8 @@ value module::add_constant(literal data) {
 void module::set_outputs(std::vector<value> values, std::vector<std::string> names) {
   if (values.size() != names.size())
     throw error(error_kind::internal, "module '" + name_ + "' needs one name for every output");
+  for (value v : outputs_) --v.producer->given_;
+  for (value v : values) ++v.producer->given_;
   outputs_ = std::move(values);
   output_names_ = std::move(names);
 }
@@ -121,7 +122,13 @@ void module::replace(value old, value replacement) {
     for (std::size_t i = 0; i < user->inputs_.size(); ++i)
       if (user->inputs_[i] == old) set_input(user, i, replacement);
   }
-  std::replace(outputs_.begin(), outputs_.end(), old, replacement);
+  if (old.producer->given_ == 0) return;
+  for (value& given : outputs_) {
+    if (given != old) continue;
+    given = replacement;
+    --old.producer->given_;
+    ++replacement.producer->given_;
+  }
 }
 
 void module::set_input(instruction* user, std::size_t index, value replacement) {
@@ -135,33 +142,29 @@ void module::set_operation(instruction* which, operation op) {
   which->op_ = std::move(op);
 }
 
-bool module::has_uses(const instruction* which) const {
-  return !which->users_.empty() ||
-         std::any_of(outputs_.begin(), outputs_.end(), [&](value v) { return v.producer == which; });
-}
+bool module::has_uses(const instruction* which) { return !which->users_.empty() || which->given_ > 0; }
 
 void module::erase(instruction* which) {
   if (has_uses(which)) throw error(error_kind::internal, "erasing an instruction that is used: " + which->op().str());
   for (value v : which->inputs_) remove_one(v.producer->users_, which);
-  instructions_.erase(find(which));
+  position at = find(which);
+  positions_.erase(which);
+  instructions_.erase(at);
 }
 
 std::size_t module::erase_dead() {
-  std::unordered_set<const instruction*> kept;
-  for (value v : outputs_) kept.insert(v.producer);
   std::size_t before = instructions_.size();
   for (auto at = instructions_.end(); at != instructions_.begin();) {
     --at;
-    if (!at->users_.empty() || kept.contains(&*at) || at->op().is<parameter>()) continue;
+    if (has_uses(&*at) || at->op().is<parameter>()) continue;
     for (value v : at->inputs_) remove_one(v.producer->users_, &*at);
+    positions_.erase(&*at);
     at = instructions_.erase(at);
   }
   return before - instructions_.size();
 }
 
 void module::sort() {
-  std::unordered_map<const instruction*, position> where;
-  for (auto at = instructions_.begin(); at != instructions_.end(); ++at) where[&*at] = at;
   std::list<instruction> sorted;
   enum class state : std::uint8_t { open, done };
   std::unordered_map<const instruction*, state> states;
@@ -185,7 +188,7 @@ void module::sort() {
         continue;
       }
       states[at] = state::done;
-      sorted.splice(sorted.end(), instructions_, where.at(at));
+      sorted.splice(sorted.end(), instructions_, positions_.at(at));
       stack.pop_back();
     }
   }

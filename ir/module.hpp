@@ -5,6 +5,7 @@
 #include <list>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ class module {
   void replace(value old, value replacement);
   void set_input(instruction* user, std::size_t index, value replacement);
   void set_operation(instruction* which, operation op);  // re-infers the outputs' shapes
-  bool has_uses(const instruction* which) const;         // users or module outputs
+  static bool has_uses(const instruction* which);        // users or outputs of its module
   void erase(instruction* which);                        // throws error{internal} if it has uses
   std::size_t erase_dead();                              // returns the number of erased instructions; keeps parameters
   void sort();                                           // restores topological order after edits
@@ -65,6 +66,7 @@ class module {
   position find(instruction* which);
   std::string name_;
   std::list<instruction> instructions_;
+  std::unordered_map<const instruction*, position> positions_;  // of each instruction in instructions_
   std::vector<value> outputs_;
   std::vector<std::string> output_names_;
 };
