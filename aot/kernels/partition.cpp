@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "aot/kernels/joined_anchors.hpp"
 #include "aot/kernels/kernel_order.hpp"
@@ -342,6 +343,16 @@ class partitioner {
     return none;
   }
 
+  // Returns the users of the operand, or, if there are very many, those that follow `at`: the last ones that got a
+  // kernel.
+  static std::span<instruction* const> readers_beside(const instruction& at, value operand) {
+    constexpr std::size_t most = 256;
+    const std::span<instruction* const> all = operand.producer->users();
+    if (all.size() <= most) return all;
+    const auto place = static_cast<std::size_t>(std::ranges::find(all, &at) - all.begin());
+    return all.subspan(place, std::min(most, all.size() - place));
+  }
+
   // Returns a pointwise fusion of the same dims that reads one of n's operands at the same indices (for a gather: its
   // indices), or none. One kernel for both reads the operand once.
   std::size_t sibling_of(std::size_t n) {
@@ -351,7 +362,7 @@ class partitioner {
     for (std::size_t k = gathers ? 1 : 0; k < at.inputs().size(); ++k) {
       const value operand = at.inputs()[k];
       if (is_constant_like(operand)) continue;
-      for (const instruction* user : operand.producer->users()) {
+      for (const instruction* user : readers_beside(at, operand)) {
         const std::size_t c = nodes_[number_.at(user)].fusion;
         const bool alike = gathers ? user->op() == at.op() && user->inputs()[1] == operand : keeps_indices(user->op());
         if (c == none || !alike || groups_[c].anchored || *groups_[c].dims != dims_of(n) || is_full(groups_[c]))

@@ -40,6 +40,14 @@ mapped_file::~mapped_file() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void mapped_file::let_go(std::span<const std::byte> part) const {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)),
+             begin = reinterpret_cast<std::uintptr_t>(part.data()), end = begin + part.size(),
+             first = (begin + page - 1) / page * page, last = end / page * page;
+  // Only a hint: failure costs only memory.
+  if (first < last) ::madvise(const_cast<std::byte*>(part.data()) + (first - begin), last - first, MADV_DONTNEED);
+}
+
 namespace {
 
 std::filesystem::path folder_of(const std::filesystem::path& target) {

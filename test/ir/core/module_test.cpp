@@ -63,6 +63,23 @@ TEST(module, edits_keep_users_right) {
             "  %2 = add(%1, %1) : f32[2, 3]\n  return \"y\": %2\n");
 }
 
+TEST(module, outputs_are_uses) {
+  program p;
+  module& m = p.main();
+  value x = m.add_parameter("x", two_by_three);
+  value a = m.add(elementwise{scalar_function::abs}, {x}), n = m.add(elementwise{scalar_function::neg}, {x});
+  m.set_outputs({a, a, n}, {"first", "second", "third"});
+  EXPECT_TRUE(module::has_uses(a.producer));
+  EXPECT_THROW(m.erase(a.producer), error);
+  m.replace(a, n);
+  EXPECT_FALSE(module::has_uses(a.producer));
+  EXPECT_EQ(m.outputs(), (std::vector<value>{n, n, n}));
+  m.erase(a.producer);
+  m.set_outputs({x}, {"only"});
+  EXPECT_FALSE(module::has_uses(n.producer));
+  EXPECT_EQ(m.erase_dead(), 1u);
+}
+
 TEST(shape, sizes_never_wrap) {
   std::int64_t most = std::int64_t{1} << 46;
   EXPECT_EQ((shape{element_type::f64, {most / 2, 2}}).bytes(), std::size_t{1} << 49);
