@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ struct jit_options {
   bool store_later = false;
   // Tuned configurations, used instead of the default if `configuration` is empty. May be null.
   const tuning_records* records = nullptr;
+  // Used instead of the default for kernels without a tuned configuration. Keyed by group_identity().
+  std::map<content_hash, kernel_configuration> preferred = {};
   int threads = 0;                                // compiler threads; 0: as many as this process may use
   std::chrono::milliseconds kernel_limit{60000};  // for one kernel
   bool only_if_cached = false;                    // throw error{not_cached} instead of compiling

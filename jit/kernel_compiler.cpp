@@ -37,11 +37,14 @@ native_bytes find_sound(kernel_cache* cache, const kernel_key& key) {
 }  // namespace
 
 kernel_configuration kernel_compiler::configuration(const kernel_group& g) const {
-  if (!options_.configuration.empty() || !options_.records) return options_.configuration;
-  kernel_configuration winner = options_.records->winner(g.portable.payload, g.inputs, g.outputs);
+  if (!options_.configuration.empty()) return options_.configuration;
+  kernel_configuration winner;
+  if (options_.records) winner = options_.records->winner(g.portable.payload, g.inputs, g.outputs);
   // A choice of HIP counts only for the version that was timed.
   if (auto rocm = chosen_rocm(winner); rocm && rocm != options_.rocm) winner.clear();
-  return winner;
+  if (!winner.empty() || options_.preferred.empty()) return winner;
+  const auto found = options_.preferred.find(group_identity(g.portable.payload, g.inputs, g.outputs));
+  return found == options_.preferred.end() ? winner : found->second;
 }
 
 kernel_key kernel_compiler::key(const kernel_group& g, const kernel_configuration& configuration) const {

@@ -8,6 +8,15 @@
 
 namespace kiln {
 
+content_hash group_identity(const std::string& payload, const std::vector<shape>& inputs,
+                            const std::vector<shape>& outputs) {
+  kernel_key identity;
+  identity.payload = payload;
+  identity.inputs = inputs;
+  identity.outputs = outputs;
+  return identity.hash();
+}
+
 kernel_groups group_code_objects(const program& bound, bool open) {
   kernel_groups result;
   std::map<content_hash, std::size_t> known;
@@ -23,11 +32,7 @@ kernel_groups group_code_objects(const program& bound, bool open) {
               error_kind::usage,
               fmt::format("code object '{}' has an operand of type {}: bind every open dimension to a value first",
                           c->symbol, s.str()));
-      kernel_key identity;
-      identity.payload = c->payload;
-      identity.inputs = g.inputs;
-      identity.outputs = g.outputs;
-      auto [found, fresh] = known.try_emplace(identity.hash(), result.list.size());
+      auto [found, fresh] = known.try_emplace(group_identity(c->payload, g.inputs, g.outputs), result.list.size());
       if (fresh) result.list.push_back(std::move(g));
       ++result.list[found->second].occurrences;
       result.of[&i] = found->second;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "ir/program.hpp"
@@ -21,6 +22,10 @@ struct kernel_groups {
   std::vector<kernel_group> list;                // in the program's order
   std::map<const instruction*, std::size_t> of;  // index of the group of each code object
 };
+
+// The same for the code objects of one group.
+content_hash group_identity(const std::string& payload, const std::vector<shape>& inputs,
+                            const std::vector<shape>& outputs);
 
 // Groups the code objects of all modules, including the bodies of If and Loop. Native code objects and those with empty
 // outputs are left out. Throws error{usage} if a dimension is open, unless `open` allows it (jit_options::open).

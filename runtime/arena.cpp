@@ -8,8 +8,6 @@
 namespace kiln {
 namespace {
 
-std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
-
 // Placement order: the request with the smallest key comes first; of equal keys the one with the smaller index.
 struct keyed {
   std::uint64_t key;
@@ -54,7 +52,7 @@ std::size_t most_live(std::span<const arena_request> requests) {
   for (const arena_request& r : requests) steps = std::max(steps, r.last + 1);
   std::vector<std::int64_t> change(static_cast<std::size_t>(steps) + 1);
   for (const arena_request& r : requests) {
-    const auto bytes = static_cast<std::int64_t>(rounded(r.bytes));
+    const auto bytes = static_cast<std::int64_t>(arena_aligned(r.bytes));
     change[static_cast<std::size_t>(r.first)] += bytes;
     change[static_cast<std::size_t>(r.last + 1)] -= bytes;
   }
@@ -108,9 +106,9 @@ std::size_t place(std::span<const arena_request> requests, const neighbour_lists
   for (const keyed& next : at.order) {
     at.taken.clear();
     for (std::uint32_t j : near.of(next.index))
-      if (at.placed[j]) at.taken.emplace_back(at.offsets[j], at.offsets[j] + rounded(requests[j].bytes));
+      if (at.placed[j]) at.taken.emplace_back(at.offsets[j], at.offsets[j] + arena_aligned(requests[j].bytes));
     std::ranges::sort(at.taken);
-    const std::size_t size = rounded(requests[next.index].bytes);
+    const std::size_t size = arena_aligned(requests[next.index].bytes);
     std::size_t end_of_live = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
     for (const auto& [begin, end] : at.taken) {
       if (begin > end_of_live) {
@@ -128,11 +126,16 @@ std::size_t place(std::span<const arena_request> requests, const neighbour_lists
 
 }  // namespace
 
-arena_layout pack_arena(std::span<const arena_request> requests) {
+arena_layout arena_limits(std::span<const arena_request> requests) {
   arena_layout result;
-  result.bytes = SIZE_MAX;
+  for (const arena_request& r : requests) result.sum += arena_aligned(r.bytes);
   result.lower_bound = most_live(requests);
-  for (const arena_request& r : requests) result.sum += rounded(r.bytes);
+  return result;
+}
+
+arena_layout pack_arena(std::span<const arena_request> requests) {
+  arena_layout result = arena_limits(requests);
+  result.bytes = SIZE_MAX;
   std::vector<keyed> by_first;
   sort_by_first(requests, by_first);
   const neighbour_lists near = neighbours(requests, by_first);

@@ -13,6 +13,9 @@
 namespace kiln {
 
 inline constexpr std::size_t arena_alignment = 64;
+constexpr std::size_t arena_aligned(std::size_t bytes) {
+  return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
 
 // Live from step `first` through step `last`, both inclusive. Buffers that share a step never share memory.
 struct arena_request {
@@ -28,6 +31,8 @@ struct arena_layout {
 };
 
 arena_layout pack_arena(std::span<const arena_request> requests);
+// The sum and the lower bound of a layout of these requests; the rest is empty.
+arena_layout arena_limits(std::span<const arena_request> requests);
 
 // Packs sets of requests that often have the same lifetimes and other sizes. It keeps, for some layouts, which buffer
 // each one lies on. A set with the same lifetimes is first laid out in these ways, which takes a tenth of the time; it

@@ -3,27 +3,6 @@
 #include "runtime/arena.hpp"
 
 namespace kiln {
-namespace {
-
-std::size_t rounded(std::size_t bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
-
-// Steps are consecutive numbers, so the most live bytes are a sum over them.
-std::size_t most_live(std::span<const arena_request> requests, std::vector<std::int64_t>& change) {
-  std::int64_t steps = 0;
-  for (const arena_request& r : requests) steps = std::max(steps, r.last + 1);
-  change.assign(static_cast<std::size_t>(steps) + 1, 0);
-  for (const arena_request& r : requests) {
-    const auto bytes = static_cast<std::int64_t>(rounded(r.bytes));
-    change[static_cast<std::size_t>(r.first)] += bytes;
-    change[static_cast<std::size_t>(r.last + 1)] -= bytes;
-  }
-  std::int64_t live = 0, most = 0;
-  for (std::int64_t delta : change) most = std::max(most, live += delta);
-  return static_cast<std::size_t>(most);
-}
-
-}  // namespace
-
 bool arena_packer::same_lifetimes(std::span<const arena_request> requests) const {
   return std::ranges::equal(requests, lifetimes_, [](const arena_request& a, const arena_request& b) {
     return a.first == b.first && a.last == b.last;
@@ -38,8 +17,8 @@ bool arena_packer::lay_out(std::span<const arena_request> requests, const way& a
   result.bytes = 0;
   for (const placed_request& p : as.order) {
     std::size_t& offset = result.offsets[p.request];
-    offset = p.below == p.request ? 0 : result.offsets[p.below] + rounded(requests[p.below].bytes);
-    result.bytes = std::max(result.bytes, offset + rounded(requests[p.request].bytes));
+    offset = p.below == p.request ? 0 : result.offsets[p.below] + arena_aligned(requests[p.below].bytes);
+    result.bytes = std::max(result.bytes, offset + arena_aligned(requests[p.request].bytes));
     placed += requests[p.request].bytes != 0;
   }
   if (placed != filled) return false;
@@ -64,7 +43,7 @@ void arena_packer::keep(std::span<const arena_request> requests, const arena_lay
   std::vector<std::uint32_t> below(requests.size());
   for (std::uint32_t i = 0; i < requests.size(); ++i) below[i] = i;
   const auto look = [&](std::uint32_t upper, std::uint32_t lower) {
-    if (made.offsets[upper] == made.offsets[lower] + rounded(requests[lower].bytes)) below[upper] = lower;
+    if (made.offsets[upper] == made.offsets[lower] + arena_aligned(requests[lower].bytes)) below[upper] = lower;
   };
   for (const auto& [i, j] : pairs_)
     if (requests[i].bytes && requests[j].bytes) look(i, j), look(j, i);
@@ -88,11 +67,8 @@ void arena_packer::find_pairs() {
 
 arena_layout arena_packer::pack(std::span<const arena_request> requests) {
   if (!ways_.empty() && same_lifetimes(requests)) {
-    arena_layout result;
+    arena_layout result = arena_limits(requests);
     result.offsets.resize(requests.size());
-    std::vector<std::int64_t> change;
-    result.lower_bound = most_live(requests, change);
-    for (const arena_request& r : requests) result.sum += rounded(r.bytes);
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if (lay_out(requests, ways_[w], result)) {
         std::rotate(ways_.begin(), ways_.begin() + static_cast<std::ptrdiff_t>(w),

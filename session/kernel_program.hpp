@@ -2,6 +2,7 @@
 // program.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,16 @@ struct kernel_program {
   explicit kernel_program(const program& portable) : portable(portable) {}
 
   // Adds an instruction that runs the kernel on tensors of these shapes. Its first output is an output of the program.
-  void add(const code_object& object, const std::vector<shape>& inputs, const std::vector<shape>& results);
+  // `preferred_one`: its configuration if it has no tuned one.
+  void add(const code_object& object, const std::vector<shape>& inputs, const std::vector<shape>& results,
+           kernel_configuration preferred_one = {});
   // The outputs of the returned program are the native code objects, in the order in which they were added.
   program compile(const jit_options& options, jit_report* report);
 
   const program& portable;
   program body = {};
   std::vector<value> outputs = {};
+  std::map<content_hash, kernel_configuration> preferred = {};  // keyed by group_identity()
 };
 
 }  // namespace kiln

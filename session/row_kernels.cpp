@@ -46,6 +46,12 @@ row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
   return result;
 }
 
+// Returns true if what every block reads is much more than its rows.
+bool reads_weights(const row_traffic& traffic) {
+  constexpr std::int64_t rows = 16, least = 1 << 16;
+  return traffic.shared_bytes > std::max(rows * (traffic.input_bytes + traffic.output_bytes), least);
+}
+
 // Returns true if the kernel multiplies each row by large weights that it uses only once or a few times. A product of
 // rows of k elements with n columns moves k + n elements and reads k * n weights; a convolution moves more.
 bool uses_weights_once(const row_traffic& traffic) {
@@ -68,7 +74,7 @@ std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
   const std::int64_t row_bytes = traffic.input_bytes + traffic.output_bytes;
   // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights. This
   // many rows take as long to compute as the weights take to come from memory.
-  const std::int64_t step = traffic.shared_bytes > std::max<std::int64_t>(16 * row_bytes, 1 << 16) ? 4 : 16;
+  const std::int64_t step = reads_weights(traffic) ? 4 : 16;
   const std::int64_t least = traffic.for_all_sizes && uses_weights_once(traffic) ? 64 : 1;
   std::vector<std::int64_t> sizes{1};
   while (sizes.front() < least || (sizes.front() < most && sizes.front() * row_bytes < enough))
@@ -132,9 +138,15 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
     if (!fits || std::ranges::all_of(row_outputs, [](const shape& s) { return s.element_count() == 0; })) continue;
     wanted_kernel& next = wanted.emplace_back(wanted_kernel{
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
-    for (std::int64_t rows : block_sizes(traffic_of(next.kernel, kernel.inside.empty()))) {
+    const row_traffic traffic = traffic_of(next.kernel, kernel.inside.empty());
+    const auto block_rows = block_sizes(traffic);
+    for (std::int64_t rows : block_rows) {
       const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);
-      blocks.add(*kernel.object, substituted(inputs, block), substituted(results, block));
+      // Blocks of all sizes read the same packed weights, those of the largest blocks.
+      kernel_configuration configuration;
+      if (reads_weights(traffic) && rows < block_rows.front())
+        configuration["shared_panels"] = block_rows.front() / rows;
+      blocks.add(*kernel.object, substituted(inputs, block), substituted(results, block), std::move(configuration));
       next.kernel.versions.push_back({rows, {}});
     }
   }

@@ -37,19 +37,15 @@ void print(const char* what, std::vector<double> values) {
 }  // namespace
 
 int measure_many(int argc, char** argv, const std::string& device) {
-  const size_ranges ranges = parse_ranges(argv[3]);
-  const int count = std::atoi(argv[4]);
-  if (ranges.empty() || count < 1) return 2;
+  std::optional<measurement> asked = parse_measurement(argc, argv, device);
+  if (!asked) return 2;
+  auto& [file, ranges, count, options] = *asked;
   std::mt19937 engine(1);
-  session_options options{.device = device};
-  if (argc > 5) options.cache.folder = argv[5];
-  else options.cache.disabled = true;
-  options.specialization = specialization::off;
   std::size_t compiled = 0;
   options.observer = [&](const session_event& event) {
     if (const auto* e = std::get_if<session_events::finalized>(&event)) compiled += e->report.misses;
   };
-  session s(argv[2], options);
+  session s(file, options);
   std::vector<double> planning, first, again, relative;
   std::size_t early = 0, launches = 0, arena = 0;
   // The first sizes compile the kernels, the second ones make the template.

@@ -81,16 +81,12 @@ constexpr std::size_t context = 0, no_context = 1 + runs, parts_of_way = 2 + run
 }  // namespace
 
 int measure_parts(int argc, char** argv, const std::string& device) {
-  const size_ranges ranges = parse_ranges(argv[3]);
-  const int count = std::atoi(argv[4]);
-  if (ranges.empty() || count < 1) return 2;
+  std::optional<measurement> asked = parse_measurement(argc, argv, device);
+  if (!asked) return 2;
+  auto& [file, ranges, count, options] = *asked;
   std::mt19937 engine(1);
-  session_options options{.device = device};
-  if (argc > 5) options.cache.folder = argv[5];
-  else options.cache.disabled = true;
-  options.specialization = specialization::off;
   options.most_instances = 1;
-  session s(argv[2], options);
+  session s(file, options);
   const std::array ways{graph_options{.policy = graph_policy::on, .decision = graph_decision{.replay = true}},
                         graph_options{.policy = graph_policy::off}};
   part_times times;

@@ -6,6 +6,17 @@
 
 namespace kiln::bench {
 
+std::optional<measurement> parse_measurement(int argc, char** argv, const std::string& device) {
+  if (argc < 5) return std::nullopt;
+  measurement m{.file = argv[2], .ranges = parse_ranges(argv[3]), .count = std::atoi(argv[4])};
+  if (m.ranges.empty() || m.count < 1) return std::nullopt;
+  m.options.device = device;
+  if (argc > 5) m.options.cache.folder = argv[5];
+  else m.options.cache.disabled = true;
+  m.options.specialization = specialization::off;
+  return m;
+}
+
 size_ranges parse_ranges(std::string_view text) {
   size_ranges result;
   while (!text.empty()) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -10,11 +11,22 @@
 
 #include "ir/literal.hpp"
 #include "ir/program.hpp"
+#include "session/session.hpp"
 
 namespace kiln::bench {
 
 using size_ranges = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
 
+// What a measurement over random sizes is told: `--WAY FILE SIZES COUNT [CACHE]`.
+struct measurement {
+  std::string file;
+  size_ranges ranges;
+  int count = 0;
+  session_options options = {};  // without a cache unless a folder is named; no specialized kernels
+};
+
+// Returns nullopt if the arguments are malformed.
+std::optional<measurement> parse_measurement(int argc, char** argv, const std::string& device);
 // Parses "batch=1:16,seq=1:128". Empty if it is malformed.
 size_ranges parse_ranges(std::string_view text);
 // The dims that are not in `ranges` get their smallest values, but at least 1.

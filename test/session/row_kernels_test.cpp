@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include <filesystem>
 #include <random>
 
 #include "aot/pipeline.hpp"
@@ -225,6 +226,31 @@ TEST_F(row_kernel_sessions, the_next_process_finds_the_kernels_in_the_cache) {
   session s(compile(source.clone()), std::string("model"), cached);
   expect_right(s, source, {{"batch", 29}});
   EXPECT_EQ(misses, 0u);
+}
+
+TEST_F(row_kernel_sessions, blocks_of_all_sizes_read_the_same_packed_weights) {
+  const std::int64_t in = 256, out = 384;
+  for (bool transposed : {false, true}) {
+    program p;
+    p.symbols["batch"] = {1, 300, {}};
+    module& m = p.main();
+    dot product{};
+    product.transpose_b = transposed;
+    const shape weights = transposed ? f32({out, in}) : f32({in, out});
+    m.set_outputs({m.add(product, {m.add_parameter("x", f32({batch, in})), m.add_constant(random(weights, 1))})},
+                  {"y"});
+    session_options o = options();
+    o.cache.folder = folder / (transposed ? "transposed" : "as_it_is");
+    {
+      session s(compile(p.clone()), std::string("model"), o);
+      // One, four, sixteen and sixty-four rows.
+      for (std::int64_t rows : {1, 4, 16, 64, 93}) expect_right(s, p, {{"batch", rows}});
+    }
+    std::size_t packed = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(o.cache.folder))
+      packed += entry.is_regular_file() && entry.file_size() >= weights.bytes();
+    EXPECT_EQ(packed, 1u) << transposed;
+  }
 }
 
 TEST_F(row_kernel_sessions, tuning_is_refused) {

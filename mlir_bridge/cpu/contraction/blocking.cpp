@@ -91,14 +91,14 @@ std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation) 
 }
 
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t row_bytes, const factor_loads& loads) {
+                       std::int64_t row_bytes, const factor_loads& loads, std::int64_t panel_columns) {
   const tile_costs costs(e.target, loads);
   const std::int64_t registers = e.target.vector_registers;
   std::int64_t lanes = loads.lanes ? loads.lanes : register_lanes(e, accumulation);
   lanes = std::min(
       lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(columns, 1)))));
   const std::int64_t fixed_rows = choose(e.configuration, "tile_m", 0),
-                     fixed_columns = choose(e.configuration, "tile_n", 0);
+                     fixed_columns = panel_columns ? panel_columns : choose(e.configuration, "tile_n", 0);
   tile_shape best{1, 1, lanes};
   double best_cost = 1e300;
   for (std::int64_t vectors = 1; vectors <= std::max<std::int64_t>(4, registers / 2); ++vectors) {

@@ -16,9 +16,10 @@ std::int64_t register_lanes(const kernel_emitter& e, element_type accumulation);
 
 // Chooses the tile with the lowest estimated cost, in cycles of the two FMA and load ports, for lines of `rows` rows
 // and packed panels. Configured sizes win if they fit. Rows of the left factor are `row_bytes` apart (0: neighbours),
-// which limits how many of them the first-level cache holds.
+// which limits how many of them the first-level cache holds. `panel_columns`: the width of the panels if it is given
+// (0: any).
 tile_shape choose_tile(const kernel_emitter& e, std::int64_t rows, std::int64_t columns, element_type accumulation,
-                       std::int64_t row_bytes, const factor_loads& loads = {});
+                       std::int64_t row_bytes, const factor_loads& loads = {}, std::int64_t panel_columns = 0);
 
 // Divides all columns into panels of the tile's width; the last one may be partly filled.
 std::vector<column_segment> packed_segments(const tile_shape& tile, std::int64_t columns);

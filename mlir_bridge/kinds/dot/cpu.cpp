@@ -26,6 +26,8 @@ constexpr std::int64_t packing_rows_batched = 48;
 struct dot_extents {
   std::vector<std::int64_t> batch;
   std::int64_t m, n, k;
+  // The panels are those of a product with this many rows: m, or more if products with more rows read the same panels.
+  std::int64_t panel_rows;
   // True for few rows, which have separate generators unless "pack" of the configuration selects this one.
   bool streaming, by_rows;
   // Set for 8-bit factors that are worth packing.
@@ -39,6 +41,7 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
                 result[rank - 2],
                 result[rank - 1],
                 a[op.transpose_a ? rank - 2 : rank - 1],
+                result[rank - 2],
                 false,
                 false,
                 std::nullopt};
@@ -46,8 +49,10 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
   const bool single = std::ranges::all_of(x.batch, [](std::int64_t d) { return d == 1; });
   if (e.only_parameters(right) ? single || x.m >= packing_rows : x.m >= packing_rows_batched)
     x.bytes = find_byte_products(e.target, left.type().type, right.type().type);
-  x.streaming = !x.bytes && x.m <= most_streaming_rows && !op.transpose_b;
-  x.by_rows = !x.bytes && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
+  if (single && e.only_parameters(right)) x.panel_rows *= choose(e.configuration, "shared_panels", 1);
+  const bool shares_panels = x.panel_rows > x.m;
+  x.streaming = !x.bytes && !shares_panels && x.m <= most_streaming_rows && !op.transpose_b;
+  x.by_rows = !x.bytes && !shares_panels && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
   return x;
 }
 
@@ -188,12 +193,14 @@ void emit_dot(kernel_emitter& e) {
 
   const element_type accumulation = accumulation_type(a.type().type);
   const std::int64_t row_bytes = rows_along_k ? room * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)) : 0;
-  const tile_shape tile =
-      choose_tile(e, m, n, accumulation, row_bytes, loads_of(e.target, accumulation, rows_along_k, c.bytes));
+  const factor_loads loads = loads_of(e.target, accumulation, rows_along_k, c.bytes);
+  tile_shape tile = choose_tile(e, x.panel_rows, n, accumulation, row_bytes, loads);
+  if (x.panel_rows > m) tile = choose_tile(e, m, n, accumulation, row_bytes, loads, tile.columns());
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
-  const bool pack = c.bytes || op.transpose_b ||
-                    choose(e.configuration, "pack", m >= (c.groups > 1 ? packing_rows_batched : packing_rows));
+  const bool pack =
+      c.bytes || op.transpose_b ||
+      choose(e.configuration, "pack", x.panel_rows >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
     const right_source source{b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
                               [&e, batch_dims, &op](Value group, Value, Value step, Value column) {
