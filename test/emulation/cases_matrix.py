@@ -219,6 +219,13 @@ def attention_split_keys(g):
     g.output(attention(g, *attention_inputs(g, 2, 3, 547, 64), 0.125))
 
 
+@case("f16 bf16")
+def attention_parts_joined_apart(g):
+    """Deep heads, of which the parts of a tile's rows are so many bytes that a launch of its own joins them; rows and
+    keys end within a tile."""
+    g.output(attention(g, *attention_inputs(g, 2, 61, 2060, 256), 0.0625))
+
+
 def grouped(g, tensor, heads, share, columns, width):
     """Heads of keys that several query heads share, as models write it."""
     wide = g.op("Expand", g.op("Unsqueeze", tensor, g.constant(np.array([2]), "i64")), g.constant(np.array([1, heads, share, columns, width]), "i64"))
