@@ -1,6 +1,6 @@
-// Attention of few queries with open lengths. One workgroup for each head would leave most of the GPU idle, so the keys
-// are divided into parts. A wave of the first stage attends to one part for one row; a wave of the second stage joins
-// the parts of a row.
+// Attention of few queries on the vector unit. One workgroup for each head would leave most of the GPU idle, so the
+// keys are divided into parts. A wave of the first stage attends to one part for one row; a wave of the second stage
+// joins the parts of a row.
 #include <limits>
 
 #include "mlir_bridge/kinds/attention/gpu/wave_row.hpp"

@@ -41,7 +41,7 @@ wave_row attend(const attention_problem& p, workgroup& group, const attention_pr
   const Value none = code.number(f32, lowest), zero = code.number(f32, 0);
   values state{none, zero};
   state.resize(static_cast<std::size_t>(2 + per_lane), zero);
-  state = code.loop(low, high, wave, state, [&](Value first_key, std::span<const Value> carried) {
+  state = code.loop(low, row_end, wave, state, [&](Value first_key, std::span<const Value> carried) {
     Value j = code.add(first_key, group.lane()), in_range = code.less(j, row_end), key = e.min(j, p.keys - 1);
     Value product = code.loop(0, p.n.depth, steps, {code.number(code.type(element_type::f32, steps), 0)},
                               [&](Value depth, std::span<const Value> sum) {
@@ -62,7 +62,7 @@ wave_row attend(const attention_problem& p, workgroup& group, const attention_pr
     for (std::int64_t i = 0; i < per_lane; ++i)
       sums.push_back(code.make<arith::MulFOp>(carried[static_cast<std::size_t>(2 + i)], factor));
     // All lanes process all keys of the wave.
-    Value count = code.min(code.sub(high, first_key), wave);
+    Value count = code.min(code.sub(row_end, first_key), wave);
     sums = code.loop(code.constant(0), count, 1, sums, [&](Value k, std::span<const Value> so_far) {
       Value w = code.load(weights, k, element_type::f32, 1);
       values result;
