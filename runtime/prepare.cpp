@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "ir/mapped_pages.hpp"
 #include "runtime/arena.hpp"
 #include "runtime/code_identity.hpp"
 
@@ -141,19 +142,37 @@ prepared_bytes preparer::keep(const content_hash& key, std::shared_ptr<const dev
   return result;
 }
 
+namespace {
+
+// Runs read what was packed, not these constants. Those that other kernels read, too, come back page by page.
+void let_go_of_packed(const prepare_request& request, const std::vector<bool>& done) {
+  for (std::size_t l = 0; l < done.size(); ++l) {
+    if (!done[l]) continue;
+    for (const launch_argument& a : request.kernel.launches[l].arguments)
+      if (a.kind == buffer_kind::input)
+        let_go_of_pages({request.address(a.index), request.constants[a.index]->bytes().size()});
+  }
+}
+
+}  // namespace
+
 prepared_kernel preparer::run(const prepare_request& request) {
   const auto& kernel = request.kernel;
   prepared_kernel result{std::vector<prepared_bytes>(kernel.scratch.size()), constant_launches(request)};
   if (std::ranges::none_of(result.done, std::identity())) return result;
 
-  const std::vector<std::optional<content_hash>> keys = buffer_keys(request, result.done, device_.info().host_memory);
+  const bool host = device_.info().host_memory;
+  const std::vector<std::optional<content_hash>> keys = buffer_keys(request, result.done, host);
   bool complete = true;
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!keys[b]) continue;
     if (auto found = find(*keys[b], static_cast<std::size_t>(kernel.scratch[b].bytes))) result.scratch[b] = *found;
     else complete = false;
   }
-  if (complete) return result;
+  if (complete) {
+    if (host) let_go_of_packed(request, result.done);
+    return result;
+  }
 
   std::vector<std::shared_ptr<device_memory>> memory(kernel.scratch.size());
   for (std::size_t b = 0; b < memory.size(); ++b) memory[b] = std::make_shared<device_memory>();
@@ -187,6 +206,7 @@ prepared_kernel preparer::run(const prepare_request& request) {
     if (!keys[b] || result.scratch[b].owner) continue;
     result.scratch[b] = keep(*keys[b], memory[b]);
   }
+  if (host) let_go_of_packed(request, result.done);
   return result;
 }
 

@@ -64,9 +64,6 @@ program read_verified(open_container& file, section_kind which) {
   verify_manifest(as_text(file.raw(section_kind::manifest)));
   auto tensors = decode_weights_index(file.raw(section_kind::weights_index), file.weights().size());
   verify_weights(tensors, file.weights());
-  // Most kernels on CPUs read packed copies, and a GPU has its own. The pages that are read are mapped again.
-  constexpr std::size_t large = std::size_t{256} << 20;
-  if (file.weights().size() >= large) file.file()->let_go(file.weights());
   weight_source weights(std::move(tensors), file.weights(), file.file());
   program p;
   try {

@@ -36,16 +36,14 @@ std::shared_ptr<const mapped_file> mapped_file::open(const std::filesystem::path
   return std::shared_ptr<const mapped_file>(new mapped_file({static_cast<const std::byte*>(at), size}));
 }
 
-mapped_file::~mapped_file() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+mapped_file::mapped_file(std::span<const std::byte> bytes) : bytes_(bytes) {
+  constexpr std::size_t large = std::size_t{1} << 30;
+  if (bytes.size() >= large) large_.emplace(bytes);
 }
 
-void mapped_file::let_go(std::span<const std::byte> part) const {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)),
-             begin = reinterpret_cast<std::uintptr_t>(part.data()), end = begin + part.size(),
-             first = (begin + page - 1) / page * page, last = end / page * page;
-  // Only a hint: failure costs only memory.
-  if (first < last) ::madvise(const_cast<std::byte*>(part.data()) + (first - begin), last - first, MADV_DONTNEED);
+mapped_file::~mapped_file() {
+  large_.reset();
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 namespace {

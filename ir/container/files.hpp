@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "ir/mapped_pages.hpp"
 #include "ir/temporary_file.hpp"
 
 namespace kiln::container {
@@ -20,13 +21,11 @@ class mapped_file {
   mapped_file(const mapped_file&) = delete;
   mapped_file& operator=(const mapped_file&) = delete;
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Takes the whole pages of a part of bytes() out of the process's resident memory. Who reads them later maps them
-  // again (25 ms per GB while the system has them in its cache).
-  void let_go(std::span<const std::byte> part) const;
 
  private:
-  explicit mapped_file(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit mapped_file(std::span<const std::byte> bytes);
   std::span<const std::byte> bytes_;
+  std::optional<large_mapping> large_;
 };
 
 // Writes a temporary file in the folder of `target`. commit() flushes it to disk and renames it to `target`. If the

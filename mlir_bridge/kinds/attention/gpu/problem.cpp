@@ -253,11 +253,12 @@ dim sizes_of_few_queries(const kernel_emitter& e, const attention_problem& p) {
   return few * (dim::min(p.keys, few_keys + 1) / (few_keys + 1));
 }
 
-// f32 keys and values are split into parts before matrix instructions multiply them, which few rows do not pay for.
+// f32 keys and values are split into parts before matrix instructions multiply them, which few rows do not pay for. Of
+// many keys, joining the parts of the vector unit takes longer than that.
 bool divides_keys_of_few_rows(const attention_problem& p) {
-  constexpr std::int64_t most_rows = 4, few_keys = 32;
+  constexpr std::int64_t most_rows = 4, few_keys = 32, many_keys = 1024;
   const bool splits = p.query.type().type == element_type::f32 && p.emitter.target.family == target_family::nvidia;
-  return splits && p.rows <= most_rows && p.n.keys > few_keys;
+  return splits && p.rows <= most_rows && p.n.keys > few_keys && p.n.keys <= many_keys;
 }
 
 }  // namespace
