@@ -38,6 +38,7 @@ find_package(benchmark REQUIRED)
 find_program(FLATC flatc REQUIRED)
 
 find_path(CURL_INCLUDE curl/curl.h REQUIRED)  # jit/remote loads the library when it is used
+find_path(XXHASH_INCLUDE xxhash.h REQUIRED)  # used as a header: jit/cache/checksum.cpp
 find_path(ZSTD_INCLUDE zstd.h REQUIRED)
 if(KILN_STATIC_LLVM)
   find_library(ZSTD_LIBRARY libzstd.a REQUIRED)

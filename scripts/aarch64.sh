@@ -16,7 +16,7 @@ only_sysroot=no
 packages=(
   libc6-dev libstdc++-12-dev
   llvm-22-dev libmlir-22-dev mlir-22-tools libclang-22-dev libclang-cpp22 liblld-22-dev
-  libzstd-dev libsodium-dev libarchive-dev libprotobuf-dev libonnx-dev
+  libzstd-dev libxxhash-dev libsodium-dev libarchive-dev libprotobuf-dev libonnx-dev
   libflatbuffers-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   spirv-tools spirv-headers libcurl4-openssl-dev libpython3-dev

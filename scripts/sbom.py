@@ -34,6 +34,7 @@ LICENCES = {
     "nlohmann-json3": "MIT",
     "cli11": "BSD-3-Clause",
     "libzstd": "BSD-3-Clause",
+    "xxhash": "BSD-2-Clause",
     "libsodium": "ISC",
     "libarchive": "BSD-2-Clause",
     "protobuf": "BSD-3-Clause",

@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache python3-venv python3-dev git
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 clang-format-22 libclang-22-dev libclang-rt-22-dev lld-22 liblld-22-dev
-  libamdhip64-dev libzstd-dev libsodium-dev libarchive-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata
+  libamdhip64-dev libzstd-dev libxxhash-dev libsodium-dev libarchive-dev libprotobuf-dev protobuf-compiler libonnx-dev libonnx-testdata
   libflatbuffers-dev flatbuffers-compiler libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   spirv-tools spirv-headers

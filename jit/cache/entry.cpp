@@ -9,6 +9,7 @@
 #include "ir/container/format.hpp"
 #include "ir/container/weights.hpp"
 #include "ir/error.hpp"
+#include "jit/cache/checksum.hpp"
 #include "jit/cache/signature.hpp"
 
 namespace kiln {
@@ -84,7 +85,7 @@ std::vector<std::byte> encode_head(entry_kind kind, const key_fields& fields, st
   put(out, static_cast<std::uint64_t>(stored.size()));
   put(out, raw_bytes);
   put(out, hash_of_payload(stored));
-  put(out, std::uint64_t{0});
+  put(out, kind == entry_kind::prepared ? checksum_of(stored) : std::uint64_t{0});
   put(out, hash_of_frame(out, text));
   out.insert(out.end(), text.begin(), text.end());
   out.resize(payload_offset(kind, out.size()));
@@ -118,7 +119,9 @@ std::span<const std::byte> stored_payload(std::span<const std::byte> entry, cons
   if (!all_zero(entry.subspan(head_end, head.payload_offset - head_end)))
     corrupted("the padding before its payload is not zero");
   auto stored = entry.subspan(head.payload_offset, head.stored_bytes);
-  if (hash_of_payload(stored) != head.payload_hash) corrupted("its payload does not match its hash");
+  const bool quick = check == signature_check::shape_only && head.checksum != 0;
+  if (quick ? checksum_of(stored) != head.checksum : hash_of_payload(stored) != head.payload_hash)
+    corrupted("its payload does not match its hash");
   return stored;
 }
 
@@ -177,8 +180,10 @@ entry_head decode_entry_head(std::span<const std::byte> bytes) {
   head.stored_bytes = get<std::uint64_t>(bytes, 56);
   head.raw_bytes = get<std::uint64_t>(bytes, 64);
   head.payload_hash = get_hash(bytes, 72);
+  head.checksum = get<std::uint64_t>(bytes, 104);
   head.fields = decode_fields(text);
   head.payload_offset = payload_offset(head.kind, end);
+  if (head.kind == entry_kind::kernel && head.checksum) corrupted("a kernel has no checksum");
   if (get<std::uint32_t>(bytes, 8) != entry_version ||
       static_cast<std::size_t>(head.kind) >= enum_table<entry_kind>::names.size())
     corrupted("its version or kind is unknown");
@@ -206,6 +211,7 @@ entry_head verify_entry(std::span<const std::byte> entry) {
   entry_head head = decode_entry_head(entry);
   auto stored = stored_payload(entry, head, signature_check::compute);
   if (head.kind == entry_kind::kernel) decompress(stored, head.raw_bytes);
+  else if (head.checksum && checksum_of(stored) != head.checksum) corrupted("its payload does not match its checksum");
   return head;
 }
 

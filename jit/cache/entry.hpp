@@ -1,7 +1,8 @@
 // The format of a cache entry. All integers are little-endian.
 //
 // - header, 144 bytes: magic[8], u32 version, u32 kind, key[32], u32 bytes of fields, u32 zero, u64 stored size,
-//   u64 raw size, BLAKE3[32] of the stored payload, 8 zero bytes, BLAKE3[32] of the header up to here and the fields
+//   u64 raw size, BLAKE3[32] of the stored payload, u64 checksum of prepared weights (checksum.hpp; 0: none),
+//   BLAKE3[32] of the header up to here and the fields
 // - fields: for each field u32 length, name, u32 length, value. The key is the hash of the fields.
 // - payload: a kernel is compressed with zstd and follows the fields directly; prepared weights are stored raw, at the
 //   next multiple of 4096
@@ -41,6 +42,7 @@ struct entry_head {
   key_fields fields;
   std::uint64_t payload_offset = 0, stored_bytes = 0, raw_bytes = 0;
   content_hash payload_hash;
+  std::uint64_t checksum = 0;
   std::uint64_t file_bytes() const { return payload_offset + stored_bytes; }  // without the signature
 };
 
@@ -55,7 +57,8 @@ entry_head decode_entry_head(std::span<const std::byte> bytes);
 // The number of bytes that decode_entry_head needs, computed from the first entry_header_bytes bytes.
 std::size_t entry_head_bytes(std::span<const std::byte> header);
 
-// How to check the signature of an entry: `compute` verifies it, `shape_only` checks its format (signature.hpp).
+// How to check an entry. `compute` verifies the signature and the payload's BLAKE3. `shape_only`, for folders that are
+// trusted by their owner, checks the signature's format (signature.hpp), and prepared weights by their checksum.
 enum class signature_check { compute, shape_only };
 
 // The payload of a whole entry, whose key must be `key`. A kernel's payload is decompressed; a prepared entry's is a

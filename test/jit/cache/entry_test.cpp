@@ -6,6 +6,7 @@
 
 #include "fixtures.hpp"
 #include "ir/error.hpp"
+#include "jit/cache/checksum.hpp"
 
 using namespace kiln;
 using namespace kiln::testing;
@@ -75,7 +76,7 @@ TEST(cache_entry, round_trip) {
   }
 }
 
-// "bump entry_version when this changes"
+// Bump entry_version when this changes.
 TEST(cache_entry, golden_header) {
   key_fields fields{{"ab", "c"}};
   std::vector<std::byte> payload{std::byte{7}};
@@ -95,7 +96,7 @@ TEST(cache_entry, golden_header) {
             "0100000000000000"
             "0100000000000000");
   EXPECT_EQ(hex.substr(144, 64), blake3(payload).hex());
-  EXPECT_EQ(hex.substr(208, 16), "0000000000000000");
+  EXPECT_EQ(hex.substr(208, 16), "c5143b288fcb8706");  // XXH3 of the payload's XXH3
   EXPECT_EQ(hex.substr(288),
             "02000000"
             "6162"
@@ -127,6 +128,47 @@ TEST(cache_entry, every_truncation_and_flip_is_noticed) {
       EXPECT_THROW(verify_entry(damaged), error) << bit;
     }
   }
+}
+
+// Prepared weights of a trusted folder are checked by their checksum, or by BLAKE3 where an entry has none.
+TEST(cache_entry, damage_is_noticed_in_a_trusted_folder) {
+  constexpr auto trusted = signature_check::shape_only;
+  const content_hash key = key_number(1).hash();
+  for (std::size_t size : {1, 60, (1 << 20) + 5}) {
+    auto entry = prepared_entry(key_number(1), payload_number(1, size));
+    EXPECT_NO_THROW(decode_prepared_entry(entry, key, trusted));
+    EXPECT_NE(decode_entry_head(entry).checksum, 0u);
+    const std::size_t bits = entry.size() * 8, step = std::max<std::size_t>(1, bits / 40'000);
+    for (std::size_t bit = 0; bit < bits; bit += step) {
+      entry[bit / 8] ^= std::byte(1u << (bit % 8));
+      EXPECT_THROW(decode_prepared_entry(entry, key, trusted), error) << bit;
+      entry[bit / 8] ^= std::byte(1u << (bit % 8));
+    }
+  }
+  auto without = prepared_entry(key_number(1), payload_number(1, 60));
+  std::fill_n(without.begin() + 104, 8, std::byte{0});
+  const content_hash frame = blake3([&] {
+    std::vector<std::byte> covered(without.begin(), without.begin() + 112);
+    covered.insert(covered.end(), without.begin() + entry_header_bytes,
+                   without.begin() + static_cast<std::ptrdiff_t>(entry_head_bytes(without)));
+    return covered;
+  }());
+  std::ranges::copy(std::as_bytes(std::span(frame.bytes)), without.begin() + 112);
+  EXPECT_EQ(decode_entry_head(without).checksum, 0u);
+  EXPECT_NO_THROW(decode_prepared_entry(without, key, trusted));
+  without.back() ^= std::byte{1};
+  EXPECT_THROW(decode_prepared_entry(without, key, trusted), error);
+}
+
+TEST(checksum, pieces_are_read_in_order) {
+  constexpr std::size_t piece = 1 << 20;
+  std::vector<std::byte> bytes = payload_number(3, 9 * piece + 17);  // large enough for a second thread
+  const std::uint64_t whole = checksum_of(bytes);
+  EXPECT_EQ(checksum_of(bytes), whole);
+  std::swap_ranges(bytes.begin(), bytes.begin() + piece, bytes.begin() + piece);
+  EXPECT_NE(checksum_of(bytes), whole);
+  EXPECT_NE(checksum_of(std::span(bytes).first(bytes.size() - 1)), checksum_of(bytes));
+  EXPECT_NE(checksum_of({}), 0u);
 }
 
 TEST(cache_entry, newer_version_is_named) {

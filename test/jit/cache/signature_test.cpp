@@ -48,8 +48,8 @@ TEST(signature, golden_bytes) {
   EXPECT_EQ(hex(block.subspan(8, 32)), to_hex(key_of_seed(1).public_half()));
   EXPECT_EQ(hex(block.subspan(8, 32)), "cecc1507dc1ddd7295951c290888f095adb9044d1b73d696e6df065d683bd4fc");
   EXPECT_EQ(hex(block.subspan(40)),
-            "cd6565a768e61b5084edb7db8c649c7ba8a47783928dcfb4243394482dec0066c23cfdcd9911fb9201988c2ced6b63327696573098"
-            "21cb3560f92c84c19b1608");
+            "1adbc364e95935c7e41842fff59eec1e02e4cf340388bd0c265620b9366daddae2e63a6e3ffa028c5ba3cc92b3e668d3439764b1ca"
+            "b77c447858b7f2a9247501");
   EXPECT_EQ(signer_of(with, entry.size()), key_of_seed(1).public_half());
   EXPECT_EQ(signer_of(entry, entry.size()), std::nullopt);
 }
