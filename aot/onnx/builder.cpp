@@ -35,6 +35,18 @@ bool stays_quantized(const operation& op, const std::vector<value>& inputs) {
   return storage_bits(type.type) < 8 && !is_small(type, packed_fold_limit);
 }
 
+// Returns true if one dim is the other one and something that may be 0, and the smaller one may be 1. With an empty
+// past a causal mask of [seq, seq] fits [seq, past+seq], and with a past it does if a step has one row.
+bool equal_only_without_past(const dim& a, const dim& b, const dim_facts& facts) try {
+  auto holds = [&](const dim& less, const dim& more) {
+    const auto least = facts.lower(less), extra = facts.lower(more - less);
+    return least && *least <= 1 && extra && *extra == 0;
+  };
+  return !make_equal(a, b, facts) && (holds(a, b) || holds(b, a));
+} catch (const error&) {  // the numbers overflow
+  return false;
+}
+
 }  // namespace
 
 value builder::constant(literal data) {
@@ -328,7 +340,8 @@ std::optional<dim> builder::larger_if_one(const dim& a, const dim& b) {
   const auto symbols = (a + b).symbols();
   const bool told =
       std::ranges::any_of(symbols, [&](const std::string& s) { return knowledge_.may_be_one.contains(s); });
-  if (!told && (make_equal(a, b, facts()) || !equal_only_at_one(a, b))) return std::nullopt;
+  if (!told && !equal_only_without_past(a, b, facts()) && (make_equal(a, b, facts()) || !equal_only_at_one(a, b)))
+    return std::nullopt;
   const dim least = dim::min(a, b), most = dim::max(a, b);
   need_equal((least - dim(1)) * (most - least), 0, "dimensions " + a.str() + " and " + b.str() + " do not broadcast");
   for (const dim* each : {&a, &b}) stretched_.emplace_back(*each, most);

@@ -445,4 +445,35 @@ TEST(open_dims, a_dimension_may_be_one_where_the_options_say_so) {
   EXPECT_NE(refusal([&] { m.import(options); }).find("--may-be-one 'k': the model has only"), std::string::npos);
 }
 
+// onnxruntime-genai adds a causal mask of [seq, seq] to scores of [seq, past+seq]: the first step has no past, later
+// ones have one row.
+TEST(open_dims, a_mask_of_the_new_rows_fits_an_empty_past_and_steps_of_one_row) {
+  model_builder m(18);
+  m.input("past", float_type, {"1", "p", "2"})
+      .input("x", float_type, {"1", "s", "2"})
+      .input("mask", float_type, {"s", "s"});
+  m.output("y").output("present");
+  m.node("Neg", {"x"}, {"fresh"});
+  graph_builder::attribute(m.node("Concat", {"past", "fresh"}, {"present"}), "axis", std::int64_t{1});
+  graph_builder::attribute(m.node("Transpose", {"present"}, {"columns"}), "perm", std::vector<std::int64_t>{0, 2, 1});
+  m.node("MatMul", {"fresh", "columns"}, {"scores"});
+  m.node("Add", {"scores", "mask"}, {"y"});
+  const program p = m.import();
+  for (auto [past, seq] : {std::pair<std::int64_t, std::int64_t>{0, 3}, {0, 1}, {2, 1}}) {
+    const literal old = counting({1, past, 2}), x = counting({1, seq, 2}), mask = counting({seq, seq});
+    const literal y = run(p, {old, x, mask});
+    ASSERT_EQ(y.type(), (shape{element_type::f32, {1, seq, past + seq}})) << past << " " << seq;
+    for (std::int64_t i = 0; i < seq; ++i)
+      for (std::int64_t k = 0; k < past + seq; ++k) {
+        double score = seq == 1 ? mask.at(0) : mask.at(i * seq + k);
+        for (std::int64_t c = 0; c < 2; ++c)
+          score -= x.at(2 * i + c) * (k < past ? old.at(2 * k + c) : -x.at(2 * (k - past) + c));
+        EXPECT_EQ(y.at(i * (past + seq) + k), score) << past << " " << seq;
+      }
+  }
+  EXPECT_NE(
+      refusal([&] { run(p, {counting({1, 2, 2}), counting({1, 3, 2}), counting({3, 3})}); }).find("do not broadcast"),
+      std::string::npos);
+}
+
 }  // namespace
