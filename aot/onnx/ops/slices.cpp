@@ -41,9 +41,22 @@ offset_value as_offset(const builder& b, value v) {
   return {v};
 }
 
+// The differences of two vectors of bounds, if the ends are computed as the starts and known numbers.
+known_elements distances_between(const builder& b, value starts, value ends) {
+  const auto* e = ends.producer->op().get_if<elementwise>();
+  if (!e || e->function != scalar_function::add) return {};
+  const auto inputs = ends.producer->inputs();
+  for (std::size_t side : {0, 1}) {
+    const auto numbers = b.known(inputs[side]);
+    if (numbers && inputs[1 - side] == starts && inputs[side].type() == starts.type()) return *numbers;
+  }
+  return {};
+}
+
 // Elements [start, end) along one axis. The bounds are i64[1] and are computed when the model runs. If end - start is
-// known at import, the result has that size; otherwise its size is bounded.
-value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end) {
+// known at import, as `apart` or from how the bounds are computed, the result has that size; otherwise its size is
+// bounded.
+value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end, std::optional<dim> apart) {
   using fn = scalar_function;
   builder& b = n.b;
   import_state& state = n.owner.state();
@@ -55,8 +68,9 @@ value sliced_by_data(node& n, value x, std::int64_t axis, value start, value end
     return b.binary(fn::min, b.binary(fn::max, at, none), sizes);
   };
   value first = clamped(start);
-  const std::int64_t distance = to.offset - from.offset;
-  const bool has_length = from.base == to.base && distance > 0 && b.facts().at_least(room, distance);
+  const bool is_apart = apart && apart->is_static();
+  const std::int64_t distance = is_apart ? apart->value() : to.offset - from.offset;
+  const bool has_length = (is_apart || from.base == to.base) && distance > 0 && b.facts().at_least(room, distance);
   const dim length = has_length ? dim(distance) : room;
   value places = b.binary(fn::add, first, b.iota_like(element_type::i64, {length}, 0));
   value last = b.binary(fn::max, b.binary(fn::sub, b.data_of(room), 1.0), 0.0);
@@ -86,11 +100,13 @@ std::vector<value> sliced_by_data(node& n) {
   if (n.rank(1) != 1 || n.type(1).dims != n.type(2).dims || axes.size() != count)
     invalid("starts, ends and axes have different lengths");
   value x = n.in(0), starts = b.to_type(n.in(1), element_type::i64), ends = b.to_type(n.in(2), element_type::i64);
+  const known_elements distances = distances_between(b, starts, ends);
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::int64_t>(i);
     const bool whole = count == 1;
     x = sliced_by_data(n, x, normalize_axis(axes[i], x.type().rank()), whole ? starts : b.slice_axis(starts, 0, at, 1),
-                       whole ? ends : b.slice_axis(ends, 0, at, 1));
+                       whole ? ends : b.slice_axis(ends, 0, at, 1),
+                       distances.empty() ? std::nullopt : std::optional(distances[i]));
   }
   return {x};
 }

@@ -237,6 +237,23 @@ TEST(bounded_dims, slices_may_begin_anywhere) {
   EXPECT_EQ(got[1], literal::of<std::int64_t>({element_type::i64, {2, 1}}, {1, 0}));
 }
 
+// jax writes x[:, i] as the elements from (0, i) on whose number is known along each axis.
+TEST(bounded_dims, a_slice_from_data_whose_sizes_are_known) {
+  model_builder m(18);
+  m.input("x", float_type, {"3", "4"}).input("i", float_type, {"1"}).output("y");
+  m.integers("row", {1}, {0}), m.integers("sizes", {2}, {3, 1}), m.integers("axes", {2}, {0, 1}),
+      m.integers("one", {1}, {1});
+  graph_builder::attribute(m.node("Cast", {"i"}, {"column"}), "to", std::int64_t{int64_type});
+  graph_builder::attribute(m.node("Concat", {"row", "column"}, {"starts"}), "axis", std::int64_t{0});
+  m.node("Add", {"starts", "sizes"}, {"ends"});
+  m.node("Slice", {"x", "starts", "ends", "axes"}, {"part"});
+  m.node("Squeeze", {"part", "one"}, {"y"});
+  const program p = m.import();
+  const literal x = floats({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  for (float i : {0, 2, 3})
+    EXPECT_EQ(run(p, {x, floats({1}, {i})})[0].to_doubles(), (std::vector<double>{i, i + 4.0, i + 8.0})) << i;
+}
+
 TEST(bounded_dims, the_largest_of_what_there_is) {
   model_builder m = places();
   m.output("best").output("order", int64_type);
