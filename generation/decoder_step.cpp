@@ -45,7 +45,7 @@ shape of_dims(element_type type, std::vector<dim> dims) { return {type, std::mov
 std::vector<std::byte> stored(const std::vector<std::int64_t>& values, const shape& type) {
   std::vector<std::byte> bytes(type.bytes());
   for (std::int64_t i = 0, n = type.element_count(); i < n; ++i)
-    store_integer(type.type, bytes.data(), i, values[static_cast<std::size_t>(i)]);
+    store_integer(type.type, bytes.data(), i, values[static_cast<std::size_t>(i) % values.size()]);
   return bytes;
 }
 
@@ -152,6 +152,8 @@ shape decoder_step::input_shape(std::size_t place, const step_ids& ids, const st
     case input_role::tokens: return like({ids.batch, ids.sequence});
     case input_role::mask: return like({ids.batch, ids.past + ids.sequence});
     case input_role::positions:
+      // Time, height and width of multimodal models: those of text are all the same.
+      if (declared.rank() == 3) return like({declared.dims[0], ids.batch, ids.sequence});
       return declared.rank() == 0 ? declared : flat ? like({ids.sequence}) : like({ids.batch, ids.sequence});
     case input_role::last_keys: return flat ? like({ids.batch}) : like({ids.batch, 1});
     case input_role::encoder_mask: return encoded ? like({encoded->type.dims[0], encoded->type.dims[1]}) : declared;

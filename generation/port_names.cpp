@@ -28,7 +28,7 @@ constexpr std::array rows{
     role_row{input_role::encoder_mask, true, true, false, 2, 2, count::any, {"cross", "mask"}},
     role_row{input_role::mask, true, true, false, 2, 2, count::any, {"mask", ""}},
     role_row{input_role::encoder_states, false, false, true, 3, 3, count::any, {"encoder", ""}},
-    role_row{input_role::positions, false, true, false, 1, 2, count::any, {"pos", ""}},
+    role_row{input_role::positions, false, true, false, 1, 3, count::any, {"pos", ""}},
     role_row{input_role::positions, false, true, false, 0, 1, count::one, {"pos", ""}},
     role_row{input_role::total_length, false, true, false, 0, 1, count::one, {"total", "len"}},
     role_row{input_role::past_length, false, true, false, 0, 1, count::one, {"past", "len"}},

@@ -13,7 +13,7 @@ namespace kiln {
 enum class input_role : std::uint8_t {
   tokens,          // ids [batch, sequence]
   mask,            // 1 for each key that counts [batch, past + sequence]
-  positions,       // of the ids [batch, sequence], [sequence] or [1]
+  positions,       // of the ids [batch, sequence], [sequence], [1] or, several times the same, [3, batch, sequence]
   past_length,     // number of ids before this step, one element
   total_length,    // the same with this step's ids, one element
   last_keys,       // for each sequence the number of its keys less one [batch]

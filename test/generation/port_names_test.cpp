@@ -14,6 +14,8 @@ TEST(port_names, say_the_role_of_an_input) {
   EXPECT_EQ(role_of("attention_mask", rows), input_role::mask);
   EXPECT_EQ(role_of("encoder_attention_mask", rows), input_role::encoder_mask);
   EXPECT_EQ(role_of("position_ids", rows), input_role::positions);
+  EXPECT_EQ(role_of("position_ids", {element_type::i64, {3, dim::symbol("b"), dim::symbol("s")}}),
+            input_role::positions);
   EXPECT_EQ(role_of("cache_position", {element_type::i64, {dim::symbol("s")}}), input_role::positions);
   EXPECT_EQ(role_of("use_cache_branch", {element_type::boolean, {1}}), input_role::cache_branch);
   EXPECT_EQ(role_of("total_sequence_length", {element_type::i32, {}}), input_role::total_length);

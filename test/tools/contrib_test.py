@@ -67,6 +67,31 @@ class HybridModels(OperatorCase):
             self.check("LinearAttentionGate", inputs, ["decay", "beta"], 1e-4 if dtype == np.float32 else 3e-3)
         self.check("LinearAttentionGate", inputs[:3], ["decay"], 3e-3)
 
+    def test_linear_attention_whose_heads_of_values_share_queries_and_keys(self):
+        for steps, key_heads in ((3, 2), (1, 2), (3, 4)):
+            inputs = [("q", normal(2, steps, 16)), ("k", 0.3 * normal(2, steps, 8 * key_heads)), ("v", normal(2, steps, 24)), ("s", normal(2, 4, 8, 6)),
+                      ("d", -np.abs(normal(2, steps, 4))), ("b", 0.3 * normal(2, steps, 4))]
+            self.check("LinearAttention", inputs, ["y", "final"], q_num_heads=2, kv_num_heads=4)
+
+    def test_gated_delta_net(self):
+        # 4 heads of values share 2 heads of queries and keys.
+        for steps in (1, 3):
+            tokens = [("q", normal(2, steps, 2, 8)), ("k", normal(2, steps, 2, 8)), ("v", normal(2, steps, 4, 6))]
+            gates, state = [("d", -np.abs(normal(2, steps, 4))), ("b", normal(2, steps, 4) * 0.2)], ("s", normal(2, 4, 6, 8))
+            bias = [("a", normal(4)), ("t", normal(4))]
+            outputs = ["y", "final"]
+            self.check("GatedDeltaNet", [*tokens, None, *gates, state], outputs, qk_l2_norm=1)
+            self.check("GatedDeltaNet", [*tokens, None, *gates, state, *bias], outputs, qk_l2_norm=1, gate_activation="softplus", beta_activation="sigmoid", scale=0.5)
+            self.check("GatedDeltaNet", [*tokens, None, *gates, state, *bias], outputs, qk_l2_norm=1, gate_activation="sigmoid", gate_lower_bound=-2.0)
+            self.check("GatedDeltaNet", [*tokens, None, gates[0], None, state], outputs, update_rule="gated")
+            flat = [(n, a.reshape(-1, *a.shape[2:])) for n, a in tokens + gates]
+            self.check("GatedDeltaNet", [*flat[:3], None, *flat[3:], state], outputs, qk_l2_norm=1)
+            packed = ("q", np.concatenate([a.reshape(2 * steps, -1) for _, a in tokens], 1))
+            self.check("GatedDeltaNet", [packed, None, None, None, *flat[3:], state], outputs, qk_l2_norm=1)
+        each_column = ("d", -np.abs(normal(2, 3, 4, 8)))
+        self.check("GatedDeltaNet", [*tokens, None, each_column, gates[1], state], outputs, qk_l2_norm=1)
+        self.refused("cu_seqlens", "GatedDeltaNet", [*tokens, ("c", np.array([0, 3, 6], np.int32)), *gates, state], outputs)
+
     def test_gated_add(self):
         for dtype in (np.float32, np.float16):
             self.check("GatedAdd", [("x", normal(2, 3, 8, dtype=dtype)), ("y", normal(2, 3, 8, dtype=dtype)), ("g", normal(2, 3, 1, dtype=dtype))], ["z"], 1e-4 if dtype == np.float32 else 3e-3)

@@ -49,17 +49,18 @@ def value(name, dims, kind=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, kind, dims)
 
 
-def decoder(path, cached=True, encoder=False, mask=True, positions=True):
-    """A decoder with learned positions. Without an input of positions it counts all keys, masked ones too."""
+def decoder(path, cached=True, encoder=False, mask=True, positions=True, kinds=1):
+    """A decoder with learned positions. Without an input of positions it counts all keys, masked ones too. `kinds` is
+    the number of positions of an id: its time, height and width in multimodal models."""
     g = Graph(3)
     total = "past_sequence_length + sequence_length" if cached else "sequence_length"
     inputs = [value("input_ids", ["batch_size", "sequence_length"], TensorProto.INT64)]
     inputs += [value("attention_mask", ["batch_size", total], TensorProto.INT64)] if mask else []
-    inputs += [value("position_ids", ["batch_size", "sequence_length"], TensorProto.INT64)] if positions else []
+    inputs += [value("position_ids", [kinds] * (kinds > 1) + ["batch_size", "sequence_length"], TensorProto.INT64)] if positions else []
     if encoder:
         inputs += [value("encoder_hidden_states", ["batch_size", "encoder_sequence_length", WIDTH]), value("encoder_attention_mask", ["batch_size", "encoder_sequence_length"], TensorProto.INT64)]
     outputs = [value("logits", ["batch_size", "sequence_length", VOCABULARY])]
-    place = "position_ids"
+    place = "position_ids" if kinds == 1 else g.add("Gather", "position_ids", g.constant(kinds - 1))
     if not positions:
         past = g.add("Squeeze", g.add("Shape", "past_key_values.0.key", start=2, end=3))
         end = g.add("Add", past, g.add("Squeeze", g.add("Shape", "input_ids", start=1, end=2)))
@@ -184,6 +185,12 @@ class Generate(kiln_case.KilnCase):
                 self.assertGreater(answer[key], 0)
             # One id, its position and the mask go up, one row of logits comes down: no cache crosses the host.
             self.assertLess(answer["copied_bytes_per_step"], 64 * 8 + 8 * CONTEXT + 4 * VOCABULARY)
+
+    def test_positions_of_time_height_and_width(self):
+        decoder(self.path("one.onnx"))
+        want = greedy(self.path("one.onnx"), [3, 1, 4], 8)
+        decoder(self.path("three.onnx"), kinds=3)
+        self.assertEqual(self.generate(self.path("three.onnx"), self.ids([3, 1, 4]), "--max-new-tokens", 8)["tokens"], want)
 
     def test_caches_in_place_give_the_same_ids(self):
         model = self.model()

@@ -1,10 +1,13 @@
 // Layers with a recurrent state of fixed size: LinearAttention, and CausalConvWithState, which models put before it.
+#include <algorithm>
 #include <cmath>
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/attention_parts.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/gated_delta_net.hpp"
+#include "aot/onnx/ops/linear_recurrence.hpp"
 #include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
@@ -60,72 +63,6 @@ std::vector<value> causal_convolution(node& n) {
   return {channels_first(y), channels_first(b.slice_from(whole, 2, length, before, 1))};
 }
 
-// The tensors that the recurrence reads, one slice for each time step. T is the axis of time; the inputs of a single
-// step do not have it.
-struct step_inputs {
-  value query;   // [T, B, G, N/G, K], scaled
-  value key;     // [T, B, G, 1, K]
-  value values;  // [T, B, G, 1, V]
-  value decay;   // [T, B, G, 1 or K, 1], a factor; may be empty
-  value beta;    // [T, B, 1 or G, 1, 1]; may be empty
-};
-
-template <class F>
-step_inputs each(const step_inputs& x, F f) {
-  auto maybe = [&](value v) { return v ? f(v) : v; };
-  return {f(x.query), f(x.key), f(x.values), maybe(x.decay), maybe(x.beta)};
-}
-
-struct step_result {
-  value state, sums;  // [B, G, K, V], [B, G, N/G, V]
-};
-
-step_result step(builder& b, const step_inputs& x, value state) {
-  element_type type = state.type().type;
-  if (x.decay) state = b.binary(fn::mul, state, x.decay);
-  value written = x.values;
-  if (x.beta)
-    written = b.binary(fn::mul, b.binary(fn::sub, written, b.add(dot{false, false, type}, {x.key, state})), x.beta);
-  auto column = x.key.type().dims;
-  std::swap(column[2], column[3]);
-  state = b.binary(fn::add, state, b.binary(fn::mul, b.with_dims(x.key, column), written));
-  return {state, b.add(dot{false, false, type}, {x.query, state})};
-}
-
-// Runs all steps in a loop. If the number of steps is open, the loop cannot collect the sums; it carries the whole
-// tensor of sums and each step writes its row.
-step_result all_steps(node& n, const step_inputs& x, value state) {
-  builder& b = n.b;
-  auto& import = n.owner.state();
-  const dim steps = x.key.type().dims.at(0);
-  bool open = !steps.is_static();
-  auto sum_dims = x.query.type().dims;
-  sum_dims.back() = x.values.type().dims.back();
-  module& made = import.result.add_module("step_" + std::to_string(import.bodies++));
-  builder body(made, b.knowledge(), import.budget);
-  value iteration = made.add_parameter("iteration", {element_type::i64, {}});
-  value go_on = made.add_parameter("condition", {element_type::boolean, {}});
-  value carried = made.add_parameter("state", state.type()), sums;
-  std::vector<value> arguments{b.dims_tensor({steps}, 0), b.scalar(element_type::boolean, 1), state};
-  if (open) {
-    arguments.push_back(b.broadcast_to(b.scalar(state.type().type, 0), sum_dims));
-    sums = made.add_parameter("sums", arguments.back().type());
-  }
-  step_inputs now = each(x, [&](value v) {
-    value whole = made.add_parameter("input_" + std::to_string(arguments.size()), v.type());
-    arguments.push_back(v);
-    return body.add(gather{0}, {whole, iteration});
-  });
-  step_result done = step(body, now, carried);
-  if (open) {
-    value here = body.binary(fn::equal, body.iota_like(element_type::i64, {steps}, 0), iteration);
-    done.sums = body.where(body.along_axis(here, 0, sum_dims.size()), done.sums, sums);
-  }
-  made.set_outputs({go_on, done.state, done.sums}, {"condition", "state", "sums"});
-  value first = b.add(loop{open ? 2 : 1, open ? -1 : steps.value()}, arguments, {&made});
-  return {first, builder::output(first, 1)};
-}
-
 // Checks that the inputs match the rule: `gated` needs decay, `delta` needs beta, `gated_delta` needs both.
 void check_rule(node& n) {
   std::string rule = one_of(n, "update_rule", "gated_delta", {"linear", "gated", "delta", "gated_delta"});
@@ -139,19 +76,22 @@ std::int64_t known_width(node& n, std::size_t i) {
   return n.dims(i)[2].value();
 }
 
-// inputs: query [B, T, N*K], key [B, T, G*K], value [B, T, G*V], state [B, G, K, V], decay, beta. outputs: Y, state.
+// inputs: query [B, T, N*K], key [B, T, M*K], value [B, T, G*V], state [B, G, K, V], decay, beta. outputs: Y, state. N
+// is a multiple of G or divides it, and M divides G: heads of queries and keys then serve several heads of values.
 std::vector<value> linear_attention(node& n) {
   refuse_extensions(n);
   builder& b = n.b;
   check_rule(n);
   std::int64_t heads = n.integer("q_num_heads", 0), groups = n.integer("kv_num_heads", 0);
-  if (heads < 1 || groups < 1 || heads % groups)
-    invalid("q_num_heads " + std::to_string(heads) + " is no multiple of kv_num_heads " + std::to_string(groups));
-  std::int64_t depth = known_width(n, 1) / groups, value_depth = known_width(n, 2) / groups;
-  if (known_width(n, 0) != heads * depth || known_width(n, 1) != groups * depth ||
-      n.dims(2)[2] != dim(groups * value_depth))
-    invalid("its heads do not divide " + n.type(0).str() + ", " + n.type(1).str() + " and " + n.type(2).str());
+  if (heads < 1 || groups < 1 || (heads % groups && groups % heads))
+    invalid("q_num_heads " + std::to_string(heads) + " is no multiple of kv_num_heads " + std::to_string(groups) +
+            " and does not divide it");
+  const std::int64_t depth = known_width(n, 0) / heads, value_depth = known_width(n, 2) / groups;
   if (depth < 1) invalid("its heads have no elements");
+  const std::int64_t key_heads = known_width(n, 1) / depth;
+  if (known_width(n, 0) != heads * depth || known_width(n, 1) != key_heads * depth || key_heads < 1 ||
+      groups % key_heads || n.dims(2)[2] != dim(groups * value_depth))
+    invalid("its heads do not divide " + n.type(0).str() + ", " + n.type(1).str() + " and " + n.type(2).str());
   const dim batch = n.dims(0)[0], steps = n.dims(0)[1];
   for (std::size_t i : {1, 2, 4, 5})
     if (n.has(i)) {
@@ -166,11 +106,15 @@ std::vector<value> linear_attention(node& n) {
     return b.permuted(b.with_dims(b.to_type(n.in(i), wide), dims), {1, 0, 2, 3, 4});
   };
   double scale = n.real("scale", 0);
-  step_inputs x{timed(0, {groups, heads / groups, depth}),
-                timed(1, {groups, 1, depth}),
-                timed(2, {groups, 1, value_depth}),
-                {},
-                {}};
+  auto shared = [&](std::size_t i, std::int64_t own) {
+    value whole = b.with_dims(b.to_type(n.in(i), wide), {batch, steps, own, depth});
+    return b.permuted(shared_by_heads(b, whole, groups), {1, 0, 2, 3, 4});
+  };
+  recurrence_inputs x{heads < groups ? shared(0, heads) : timed(0, {groups, heads / groups, depth}),
+                      key_heads < groups ? shared(1, key_heads) : timed(1, {groups, 1, depth}),
+                      timed(2, {groups, 1, value_depth}),
+                      {},
+                      {}};
   x.query = b.binary(fn::mul, x.query, scale == 0 ? 1 / std::sqrt(static_cast<double>(depth)) : scale);
   if (n.has(4)) {
     std::int64_t width = known_width(n, 4);
@@ -187,24 +131,9 @@ std::vector<value> linear_attention(node& n) {
   value state = n.has(3) ? b.to_type(n.in(3), wide) : b.broadcast_to(b.scalar(wide, 0), state_dims);
   if (state.type().rank() != 4 || !(state.type().dims == state_dims))
     invalid("past_state is " + n.type(3).str() + ", not " + shape{wide, state_dims}.str());
-  step_result done;
-  if (steps == dim(1)) {
-    auto now = [&](value v) {
-      auto dims = v.type().dims;
-      return b.with_dims(v, std::vector<dim>(dims.begin() + 1, dims.end()));
-    };
-    done = step(b, each(x, now), state);
-    done.sums = b.with_dims(done.sums, {1, batch, groups, heads / groups, value_depth});
-  } else {
-    done = all_steps(n, x, state);
-  }
-  value y = b.with_dims(b.permuted(done.sums, {1, 0, 2, 3, 4}), {batch, steps, heads * value_depth});
+  const recurrence_result done = run_recurrence(n, x, state);
+  value y = b.with_dims(b.permuted(done.sums, {1, 0, 2, 3, 4}), {batch, steps, std::max(heads, groups) * value_depth});
   return {b.to_type(y, type), b.to_type(done.state, n.has(3) ? n.type(3).type : type)};
-}
-
-value softplus(builder& b, value x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
-  value tail = b.unary(fn::log, b.binary(fn::add, b.unary(fn::exp, b.unary(fn::neg, b.unary(fn::abs, x))), 1.0));
-  return b.binary(fn::add, b.unary(fn::relu, x), tail);
 }
 
 // The gates of a gated delta rule, computed in f32. inputs: a [B, T, H], bias and scale of the decay [H], b [B, T, H].
@@ -222,6 +151,7 @@ std::vector<value> linear_attention_gate(node& n) {
 constexpr operator_row rows[] = {
     {"LinearAttention", linear_attention, 27},
     {"LinearAttentionGate", linear_attention_gate, 1, "", microsoft_domain},
+    {"GatedDeltaNet", gated_delta_net, 1, "no cu_seqlens, no state_update", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 27},
     {"LinearAttention", linear_attention, 1, "no state_window", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 1, "ndim 1; no state_window and nothing else that only CUDA has",
