@@ -350,7 +350,7 @@ kiln_status kiln_run(kiln_context* context, const void* const* inputs, void* con
 kiln_status kiln_run_from_host(kiln_context* context, const void* const* inputs, void* const* outputs);
 /* Enqueues the run on a stream of the caller (a hipStream_t or CUstream; null: the default stream) and does not wait:
  * the results are complete when the stream has executed the run. The stream must outlive the context. KILN_UNSUPPORTED
- * on the host. */
+ * on the host, KILN_USAGE for a stream of another device. */
 kiln_status kiln_run_on_stream(kiln_context* context, const void* const* inputs, void* const* outputs, void* stream);
 
 /* Memory of devices, for callers that have neither HIP nor CUDA. Since version 12, as is everything up to

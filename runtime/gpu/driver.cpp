@@ -166,6 +166,7 @@ status_meaning meaning_of(int status) {
       {221, {compile_failed, false, "the driver's compiler is missing"}},
       {222, {compile_failed, false, "the module needs a newer driver"}},
       {300, {compile_failed, false, "the driver refuses the module's source"}},
+      {400, {usage, false, "a stream or an event is of another device, or was destroyed"}},
       {500, {corrupted, false, "it is not there"}},
       {700, {internal, true, "a kernel accessed memory that is not its own"}},
       {701, {compile_failed, false, "a kernel needs more registers, threads or shared memory than there are"}},

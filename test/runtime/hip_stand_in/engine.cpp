@@ -1,8 +1,11 @@
 #include "engine.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace kiln::stand_in {
 
@@ -13,6 +16,11 @@ engine& the_engine() {
 }
 
 thread_local int engine::inside_scope::depth = 0;
+#ifdef KILN_STAND_IN_CUDA
+thread_local int engine::current = none;
+#else
+thread_local int engine::current = 0;
+#endif
 
 namespace {
 
@@ -21,7 +29,16 @@ void perform(const work& what, stream_object& s) {
   if (what(s)) return;
   engine& e = the_engine();
   ++e.late_uses;
-  e.lost = illegal_address;
+  e.lost_devices.emplace(s.device, illegal_address);
+}
+
+// Functions that work without a context, and with one that is lost.
+bool asks_for_devices(std::string_view name) {
+  constexpr std::array<std::string_view, 9> beginnings{"cuInit",       "cuDriver",       "cuDevice",
+                                                       "cuCtx",        "hipInit",        "hipDriver",
+                                                       "hipGetDevice", "hipDeviceTotal", "hipSetDevice"};
+  return name == "hipDeviceGet" || name == "hipDeviceGetName" || name == "hipDeviceGetAttribute" ||
+         std::ranges::any_of(beginnings, [&](std::string_view each) { return name.starts_with(each); });
 }
 
 }  // namespace
@@ -30,7 +47,8 @@ int engine::enter(const char* name) {
   ++counts[name];
   log_text += name;
   log_text += '\n';
-  int status = lost;
+  int status = lost(asks_for_devices(name) ? every_device : current);
+  if (!status && current == none && !asks_for_devices(name)) status = no_context;
   for (fault& f : faults)
     if (f.name == name && f.left && --f.left == 0) status = f.status;
   return status;
@@ -43,52 +61,55 @@ void engine::step(stream_object& s) {
 }
 
 int engine::drain(stream_object& s) {
-  while (!s.work_list.empty() && !s.hung && !lost) step(s);
+  while (!s.work_list.empty() && !s.hung && !lost(s.device)) step(s);
   if (s.hung) return timed_out;
   while (!s.work_list.empty()) {  // of a lost device
     auto item = std::move(s.work_list.front());
     s.work_list.pop_front();
     if (item.releases) perform(item.run, s);
   }
-  return lost;
+  return lost(s.device);
 }
 
 void engine::finish(moment& m) {
-  while (!m.done && !m.stream->work_list.empty() && !m.stream->hung && !lost) step(*m.stream);
+  while (!m.done && !m.stream->work_list.empty() && !m.stream->hung && !lost(m.stream->device)) step(*m.stream);
 }
 
-void* engine::allocate(std::map<char*, std::size_t>& where, std::size_t bytes) {
+void* engine::allocate(std::map<char*, allocation>& where, std::size_t bytes, int device, bool pooled) {
   if (bytes > std::size_t{1} << 40) return nullptr;
   auto* real = static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   if (!real) return nullptr;
   std::memset(real, 0xCD, bytes);
-  where.emplace(real, bytes);
+  where.emplace(real, allocation{bytes, device, pooled});
   return real;
 }
 
-int engine::release(std::map<char*, std::size_t>& where, char* real) {
+int engine::release(std::map<char*, allocation>& where, char* real) {
   auto it = where.find(real);
   if (it == where.end()) return invalid_value;
-  std::memset(real, 0xDD, it->second);
+  std::memset(real, 0xDD, it->second.bytes);
   std::free(real);
   where.erase(it);
   return ok;
 }
 
-char* engine::real(const void* device, std::size_t bytes) {
+char* engine::real(const void* device, std::size_t bytes, int user) {
   auto address = reinterpret_cast<std::size_t>(device);
   if (address < device_bias) return nullptr;
   auto* found = reinterpret_cast<char*>(address - device_bias);
   auto it = device_memory.upper_bound(found);
   if (it == device_memory.begin()) return nullptr;
   --it;
-  return found + bytes <= it->first + it->second ? found : nullptr;
+  const allocation& memory = it->second;
+  if (user != every_device && user != memory.device && (memory.pooled || !peers.contains({user, memory.device})))
+    return nullptr;
+  return found + bytes <= it->first + memory.bytes ? found : nullptr;
 }
 
 bool engine::is_pinned(const void* host, std::size_t bytes) const {
   auto* at = static_cast<const char*>(host);
-  for (auto [begin, size] : host_memory)
-    if (at >= begin && at + bytes <= begin + size) return true;
+  for (auto [begin, memory] : host_memory)
+    if (at >= begin && at + bytes <= begin + memory.bytes) return true;
   return false;
 }
 
@@ -99,7 +120,7 @@ const control controls{
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
       e.counts.clear(), e.log_text.clear(), e.faults.clear(), e.launched_streams.clear();
-      e.lost = 0, e.late_uses = 0, e.device_count = 2, e.version = 0;
+      e.lost_devices.clear(), e.peers.clear(), e.late_uses = 0, e.device_count = 2, e.version = 0;
     },
     [](const char* name) {
       engine& e = the_engine();
@@ -123,7 +144,7 @@ const control controls{
     [](int status) {
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
-      e.lost = status;
+      e.lost_devices[engine::every_device] = status;
     },
     [] {
       engine& e = the_engine();
@@ -152,7 +173,7 @@ const control controls{
       engine& e = the_engine();
       std::lock_guard lock(e.mutex);
       auto free_memory = [](auto& all) {
-        for (auto [memory, bytes] : all) std::free(memory);
+        for (const auto& [memory, about] : all) std::free(memory);
         all.clear();
       };
       auto free_objects = [](auto& all) {

@@ -1,6 +1,7 @@
 // The simulated device behind the stand-in's entry points. One lock protects everything.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -15,8 +16,8 @@
 namespace kiln::stand_in {
 
 // Status numbers that both drivers share.
-inline constexpr int ok = 0, illegal_state = 401, capture_unsupported = 900, capture_invalidated = 901,
-                     update_failed = 910;
+inline constexpr int ok = 0, no_context = 201, invalid_handle = 400, illegal_state = 401, capture_unsupported = 900,
+                     capture_invalidated = 901, update_failed = 910;
 inline constexpr int invalid_value = 1, out_of_memory = 2, invalid_image = 200, not_found = 500, not_ready = 600,
                      illegal_address = 700, timed_out = 702;
 
@@ -56,11 +57,14 @@ struct exec_object {
   };
   std::vector<node> nodes;
   std::map<node_object*, std::size_t> place;
+  int device = 0;
   // Launches that have not finished.
   std::shared_ptr<std::size_t> pending = std::make_shared<std::size_t>(0);
 };
 
 struct stream_object {
+  explicit stream_object(int of) : device(of) {}
+  int device;
   struct item {
     work run;
     // Executed even if the device is lost.
@@ -80,10 +84,26 @@ struct moment {
   double milliseconds = 0;
 };
 struct event_object {
+  explicit event_object(int of) : device(of) {}
+  int device;
   std::shared_ptr<moment> last;
 };
+// What a kernel's handle points to.
+struct function_object {
+  const kernel* what = nullptr;
+  int device = 0;
+};
 struct module_object {
+  explicit module_object(int of) : device(of) {}
+  int device;
   std::set<std::string> names;
+  std::map<std::string, function_object> functions;  // those that were asked for
+};
+struct allocation {
+  std::size_t bytes = 0;
+  int device = 0;
+  // Memory of a pool: only its own device reads it, also where the device's peers may read the rest.
+  bool pooled = false;
 };
 struct pool_object {
   int device = 0;
@@ -103,9 +123,14 @@ struct engine {
     int status;
   };
   std::vector<fault> faults;
-  int lost = 0, device_count = 2, version = 0;
+  int device_count = 2, version = 0;
+  std::map<int, int> lost_devices;      // with the status that their functions return
+  std::set<std::pair<int, int>> peers;  // a device and another whose memory it may use
+  static constexpr int every_device = -1, none = -1;
+  // The calling thread's device; none before a CUDA context is current.
+  static thread_local int current;
   std::size_t late_uses = 0, contexts = 0;
-  std::map<char*, std::size_t> device_memory, host_memory;  // real addresses
+  std::map<char*, allocation> device_memory, host_memory;  // real addresses
   std::set<stream_object*> streams;
   std::set<void*> launched_streams;  // handles
   std::set<event_object*> events;
@@ -114,7 +139,7 @@ struct engine {
   std::set<link_object*> links;
   std::set<graph_object*> graphs;
   std::set<exec_object*> execs;
-  stream_object default_stream;
+  std::map<int, stream_object> default_streams;  // by device
 
   // Runs `body` as the function `name`: counts and logs the call, and fails if the test requested it. Functions that
   // release something do so even if they fail.
@@ -134,17 +159,29 @@ struct engine {
     static thread_local int depth;
   };
 
-  stream_object* stream(void* handle) { return handle ? static_cast<stream_object*>(handle) : &default_stream; }
-  bool alive(stream_object* s) const { return s == &default_stream || streams.contains(s); }
+  stream_object* stream(void* handle) {
+    return handle ? static_cast<stream_object*>(handle) : &default_streams.try_emplace(current, current).first->second;
+  }
+  bool alive(stream_object* s) const {
+    return streams.contains(s) ||
+           std::ranges::any_of(default_streams, [&](const auto& of_device) { return &of_device.second == s; });
+  }
+  // The status of a lost device; 0 for one that works.
+  int lost(int device) const {
+    for (int each : {every_device, device})
+      if (auto found = lost_devices.find(each); found != lost_devices.end()) return found->second;
+    return ok;
+  }
   void step(stream_object& s);
   int drain(stream_object& s);
   void finish(moment& m);
 
   // Device addresses are real ones with a bias that no host address has.
-  void* allocate(std::map<char*, std::size_t>& where, std::size_t bytes);
-  int release(std::map<char*, std::size_t>& where, char* real);
-  // Returns the real address of `bytes` bytes at a device address; null if they are not all in one live allocation.
-  char* real(const void* device, std::size_t bytes = 1);
+  void* allocate(std::map<char*, allocation>& where, std::size_t bytes, int device, bool pooled = false);
+  int release(std::map<char*, allocation>& where, char* real);
+  // Returns the real address of `bytes` bytes at a device address; null if they are not all in one live allocation, or
+  // if `user` may not use it. Copies and fills of a driver may use the memory of every device.
+  char* real(const void* device, std::size_t bytes = 1, int user = every_device);
   bool is_pinned(const void* host, std::size_t bytes) const;
   std::size_t live() const {
     return device_memory.size() + host_memory.size() + streams.size() + events.size() + modules.size() + pools.size() +
@@ -155,6 +192,9 @@ struct engine {
 inline constexpr std::size_t device_bias = std::size_t{1} << 62;
 
 engine& the_engine();
+
+// That the driver reports.
+int driver_version();
 
 // Work for a stream, or a node of the graph that it is captured into.
 int later(void* handle, work what, node_object::kind kind, bool releases = false);

@@ -33,12 +33,6 @@ int outside_capture(void* handle, std::function<bool()> run, bool releases = fal
   return later(handle, [run = std::move(run)](stream_object&) { return run(); }, node_object::kind::kernel, releases);
 }
 
-// The name that the devices report. KILN_STAND_IN_ARCHITECTURE is for tests of devices that nobody has.
-std::string architecture(const char* usual) {
-  const char* wanted = std::getenv("KILN_STAND_IN_ARCHITECTURE");
-  return wanted ? wanted : usual;
-}
-
 template <class Object>
 int make(std::set<Object*>& all, void** out, Object object) {
   auto* made = new Object(std::move(object));
@@ -62,17 +56,6 @@ int copy(void* to, const void* from, std::size_t bytes, void* stream, bool from_
   return later(stream, copy_work(to, from, bytes, from_host, to_host), node_object::kind::copy);
 }
 
-int driver_version() {
-#if defined(KILN_STAND_IN_CUDA)
-  constexpr int built_as = 12080;
-#elif defined(KILN_STAND_IN_HIP5)
-  constexpr int built_as = 50722804;
-#else
-  constexpr int built_as = 60342134;
-#endif
-  return e.version ? e.version : built_as;
-}
-
 // The entry points of the SPIR-V in a bundle, whose last entry it is.
 int load_bundle(void** module, const char* image) {
   constexpr std::string_view wanted = "hip-spirv64-amd-amdhsa--amdgcnspirv";
@@ -83,7 +66,7 @@ int load_bundle(void** module, const char* image) {
   for (std::uint64_t i = 0; i < entries; ++i, at += sizeof about + about[2]) {
     std::memcpy(about, at, sizeof about);
     if (std::string_view(at + sizeof about, about[2]) != wanted) continue;
-    module_object object;
+    module_object object(engine::current);
     constexpr std::size_t header_words = 5, entry_point = 15;
     const auto* words = reinterpret_cast<const std::uint32_t*>(image + about[0]);
     for (std::size_t word = header_words; word < about[1] / 4; word += words[word] >> 16)
@@ -101,7 +84,7 @@ int load_module(void** module, const void* image) {
   if (!rest.starts_with(module_first_line) || !rest.ends_with(module_last_line)) return invalid_image;
   rest.remove_prefix(std::strlen(module_first_line));
   rest.remove_suffix(std::strlen(module_last_line));
-  module_object object;
+  module_object object(engine::current);
   while (!rest.empty()) {
     auto end = rest.find('\n');
     object.names.insert(std::string(rest.substr(0, end)));
@@ -112,97 +95,8 @@ int load_module(void** module, const void* image) {
 
 }  // namespace
 
-// --- devices ---
-
-namespace {
-
-// The devices that the environment leaves: HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is a list of numbers, which ends
-// for the drivers at the first one that is not a device. They are numbered from 0 in the order of the list.
-std::vector<int> visible_devices() {
-  std::vector<int> all;
-  for (int i = 0; i < e.device_count; ++i) all.push_back(i);
-  const char* list =
-      std::getenv(std::string_view(NAME(cuInit, hipInit)) == "cuInit" ? "CUDA_VISIBLE_DEVICES" : "HIP_VISIBLE_DEVICES");
-  if (!list) return all;
-  std::vector<int> visible;
-  for (const char* at = list; *at;) {
-    char* end = nullptr;
-    const long number = std::strtol(at, &end, 10);
-    if (end == at || number < 0 || number >= e.device_count) break;
-    visible.push_back(static_cast<int>(number));
-    at = *end == ',' ? end + 1 : end;
-  }
-  return visible;
-}
-
-}  // namespace
-
-EXPORT int ENTRY(cuInit, hipInit)(unsigned) {
-  return e.call(NAME(cuInit, hipInit), [] { return ok; });
-}
-EXPORT int ENTRY(cuDriverGetVersion, hipDriverGetVersion)(int* version) {
-  return e.call(NAME(cuDriverGetVersion, hipDriverGetVersion), [&] { return *version = driver_version(), ok; });
-}
-EXPORT int ENTRY(cuDeviceGetCount, hipGetDeviceCount)(int* count) {
-  return e.call(NAME(cuDeviceGetCount, hipGetDeviceCount),
-                [&] { return *count = static_cast<int>(visible_devices().size()), ok; });
-}
-EXPORT int ENTRY(cuDeviceGet, hipDeviceGet)(int* device, int index) {
-  return e.call(NAME(cuDeviceGet, hipDeviceGet),
-                [&] { return *device = index, index < std::ssize(visible_devices()) ? ok : 101; });
-}
-EXPORT int ENTRY(cuDeviceGetName, hipDeviceGetName)(char* name, int bytes, int device) {
-  return e.call(NAME(cuDeviceGetName, hipDeviceGetName), [&] {
-    const std::vector<int> visible = visible_devices();
-    return std::snprintf(name, static_cast<std::size_t>(bytes), "Stand-in %d",
-                         visible.at(static_cast<std::size_t>(device))),
-           ok;
-  });
-}
-EXPORT int ENTRY(cuDeviceTotalMem_v2, hipDeviceTotalMem)(std::size_t* bytes, int) {
-  return e.call(NAME(cuDeviceTotalMem_v2, hipDeviceTotalMem), [&] { return *bytes = std::size_t{1} << 36, ok; });
-}
-EXPORT int ENTRY(cuDeviceGetAttribute, hipDeviceGetAttribute)(int* value, int attribute, int) {
-  return e.call(NAME(cuDeviceGetAttribute, hipDeviceGetAttribute), [&] {
-#ifdef KILN_STAND_IN_CUDA
-    const std::string number = architecture("sm_90").substr(3);
-    const std::array<std::pair<int, int>, 4> values{
-        {{16, 132}, {75, std::stoi(number.substr(0, number.size() - 1))}, {76, number.back() - '0'}, {115, 1}}};
-#else
-    constexpr std::array<std::pair<int, int>, 2> values{{{63, 304}, {88, 1}}};
-#endif
-    for (auto [which, answer] : values)
-      if (which == attribute) return *value = answer, ok;
-    return invalid_value;
-  });
-}
-
 #ifdef KILN_STAND_IN_CUDA
 
-namespace {
-thread_local void* current = nullptr;
-std::array<char, 64> contexts;
-}  // namespace
-
-EXPORT int cuGetErrorName(int status, const char** name) {
-  static thread_local char text[64];
-  std::snprintf(text, sizeof text, "CUDA_ERROR_STAND_IN_%d", status);
-  *name = text;
-  return ok;
-}
-EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
-  return e.call("cuDevicePrimaryCtxRetain",
-                [&] { return *context = &contexts[static_cast<std::size_t>(device)], ++e.contexts, ok; });
-}
-EXPORT int cuDevicePrimaryCtxRelease_v2(int) {
-  return e.call("cuDevicePrimaryCtxRelease_v2", [] { return --e.contexts, ok; }, true);
-}
-EXPORT int cuCtxGetCurrent(void** context) {
-  return e.call("cuCtxGetCurrent", [&] { return *context = current, ok; });
-}
-EXPORT int cuCtxSetCurrent(void* context) {
-  return e.call("cuCtxSetCurrent", [&] { return current = context, ok; });
-}
 EXPORT int cuFuncSetAttribute(void*, int attribute, int value) {
   return e.call("cuFuncSetAttribute", [&] { return attribute == 8 && value <= 227 << 10 ? ok : invalid_value; });
 }
@@ -251,36 +145,9 @@ EXPORT int cuTensorMapEncodeTiled(void* map, int type, std::uint32_t rank, void*
 
 #else
 
-namespace {
-thread_local int current = 0;
-}
-
-EXPORT const char* hipGetErrorName(int status) {
-  static thread_local char text[64];
-  std::snprintf(text, sizeof text, "hipErrorStandIn%d", status);
-  return text;
-}
-EXPORT int hipSetDevice(int device) {
-  return e.call("hipSetDevice", [&] { return current = device, device < std::ssize(visible_devices()) ? ok : 101; });
-}
-EXPORT int hipGetDevice(int* device) {
-  return e.call("hipGetDevice", [&] { return *device = current, ok; });
-}
 EXPORT int hipModuleLoadData(void** module, const void* image) {
   return e.call("hipModuleLoadData", [&] { return load_module(module, image); });
 }
-EXPORT int hipGetDeviceProperties(void* properties, int) {
-  return e.call("hipGetDeviceProperties", [&] {
-    return std::strcpy(static_cast<char*>(properties) + 396, architecture("gfx90a:sramecc+:xnack-").c_str()), ok;
-  });
-}
-#ifndef KILN_STAND_IN_HIP5
-EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
-  return e.call("hipGetDevicePropertiesR0600", [&] {
-    return std::strcpy(static_cast<char*>(properties) + 1160, architecture("gfx942:sramecc+:xnack-").c_str()), ok;
-  });
-}
-#endif
 
 #endif
 
@@ -288,7 +155,7 @@ EXPORT int hipGetDevicePropertiesR0600(void* properties, int) {
 
 EXPORT int ENTRY(cuStreamCreate, hipStreamCreateWithFlags)(void** stream, unsigned) {
   return e.call(NAME(cuStreamCreate, hipStreamCreateWithFlags),
-                [&] { return make(e.streams, stream, stream_object{}); });
+                [&] { return make(e.streams, stream, stream_object(engine::current)); });
 }
 EXPORT int ENTRY(cuStreamDestroy_v2, hipStreamDestroy)(void* stream) {
   return e.call(
@@ -315,7 +182,7 @@ EXPORT int ENTRY(cuStreamQuery, hipStreamQuery)(void* stream) {
     if (s.hung) return not_ready;
     if (s.work_list.empty()) return ok;
     e.step(s);
-    return e.lost ? e.lost : not_ready;
+    return e.lost(s.device) ? e.lost(s.device) : not_ready;
   });
 }
 EXPORT int ENTRY(cuStreamWaitEvent, hipStreamWaitEvent)(void* stream, void* event, unsigned) {
@@ -329,7 +196,8 @@ EXPORT int ENTRY(cuStreamWaitEvent, hipStreamWaitEvent)(void* stream, void* even
   });
 }
 EXPORT int ENTRY(cuEventCreate, hipEventCreateWithFlags)(void** event, unsigned) {
-  return e.call(NAME(cuEventCreate, hipEventCreateWithFlags), [&] { return make(e.events, event, event_object{}); });
+  return e.call(NAME(cuEventCreate, hipEventCreateWithFlags),
+                [&] { return make(e.events, event, event_object(engine::current)); });
 }
 EXPORT int ENTRY(cuEventDestroy_v2, hipEventDestroy)(void* event) {
   return e.call(NAME(cuEventDestroy_v2, hipEventDestroy), [&] { return destroy(e.events, event); }, true);
@@ -337,6 +205,7 @@ EXPORT int ENTRY(cuEventDestroy_v2, hipEventDestroy)(void* event) {
 EXPORT int ENTRY(cuEventRecord, hipEventRecord)(void* event, void* stream) {
   return e.call(NAME(cuEventRecord, hipEventRecord), [&] {
     if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
+    if (static_cast<event_object*>(event)->device != e.stream(stream)->device) return invalid_handle;
     auto last = std::make_shared<moment>(moment{e.stream(stream), false, 0});
     static_cast<event_object*>(event)->last = last;
     return outside_capture(stream, [last] {
@@ -352,7 +221,7 @@ EXPORT int ENTRY(cuEventSynchronize, hipEventSynchronize)(void* event) {
     if (!e.events.contains(static_cast<event_object*>(event))) return invalid_value;
     auto last = static_cast<event_object*>(event)->last;
     if (last && !last->done) e.finish(*last);
-    return last && !last->done ? (e.lost ? e.lost : timed_out) : ok;
+    return last && !last->done ? (e.lost(last->stream->device) ? e.lost(last->stream->device) : timed_out) : ok;
   });
 }
 EXPORT int ENTRY(cuEventQuery, hipEventQuery)(void* event) {
@@ -360,12 +229,13 @@ EXPORT int ENTRY(cuEventQuery, hipEventQuery)(void* event) {
     auto last = static_cast<event_object*>(event)->last;
     if (!last || last->done) return ok;
     if (!last->stream->work_list.empty() && !last->stream->hung) e.step(*last->stream);
-    return e.lost ? e.lost : not_ready;
+    return e.lost(last->stream->device) ? e.lost(last->stream->device) : not_ready;
   });
 }
 EXPORT int ENTRY(cuEventElapsedTime, hipEventElapsedTime)(float* milliseconds, void* begin, void* end) {
   return e.call(NAME(cuEventElapsedTime, hipEventElapsedTime), [&] {
     auto first = static_cast<event_object*>(begin)->last, second = static_cast<event_object*>(end)->last;
+    if (static_cast<event_object*>(begin)->device != static_cast<event_object*>(end)->device) return invalid_handle;
     if (!first || !second) return invalid_value;
     if (!first->done || !second->done) return not_ready;
     *milliseconds = static_cast<float>(second->milliseconds - first->milliseconds);
@@ -377,7 +247,7 @@ EXPORT int ENTRY(cuEventElapsedTime, hipEventElapsedTime)(float* milliseconds, v
 
 EXPORT int ENTRY(cuMemAlloc_v2, hipMalloc)(void** memory, std::size_t bytes) {
   return e.call(NAME(cuMemAlloc_v2, hipMalloc), [&] {
-    void* real = e.allocate(e.device_memory, bytes);
+    void* real = e.allocate(e.device_memory, bytes, engine::current);
     if (real) *memory = biased(real);
     return real ? ok : out_of_memory;
   });
@@ -393,7 +263,7 @@ EXPORT int ENTRY(cuMemFree_v2, hipFree)(void* memory) {
 }
 EXPORT int ENTRY(cuMemHostAlloc, hipHostMalloc)(void** memory, std::size_t bytes, unsigned) {
   return e.call(NAME(cuMemHostAlloc, hipHostMalloc),
-                [&] { return (*memory = e.allocate(e.host_memory, bytes)) ? ok : out_of_memory; });
+                [&] { return (*memory = e.allocate(e.host_memory, bytes, engine::current)) ? ok : out_of_memory; });
 }
 EXPORT int ENTRY(cuMemFreeHost, hipHostFree)(void* memory) {
   return e.call(
@@ -446,7 +316,7 @@ EXPORT int ENTRY(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync)(void** memory,
                                                                   void* stream) {
   return e.call(NAME(cuMemAllocFromPoolAsync, hipMallocFromPoolAsync), [&] {
     if (!e.pools.contains(static_cast<pool_object*>(pool)) || !e.alive(e.stream(stream))) return invalid_value;
-    void* real = e.allocate(e.device_memory, bytes);
+    void* real = e.allocate(e.device_memory, bytes, static_cast<pool_object*>(pool)->device, true);
     if (real) *memory = biased(real);
     return real ? ok : out_of_memory;
   });
@@ -455,7 +325,7 @@ EXPORT int ENTRY(cuMemFreeAsync, hipFreeAsync)(void* memory, void* stream) {
   return e.call(
       NAME(cuMemFreeAsync, hipFreeAsync),
       [&] {
-        if (e.lost) return e.release(e.device_memory, unbiased(memory));
+        if (e.lost(e.stream(stream)->device)) return e.release(e.device_memory, unbiased(memory));
         return outside_capture(stream, [=] { return e.release(e.device_memory, unbiased(memory)) == ok; }, true);
       },
       true);
@@ -469,11 +339,11 @@ EXPORT int ENTRY(cuModuleUnload, hipModuleUnload)(void* module) {
 }
 EXPORT int ENTRY(cuModuleGetFunction, hipModuleGetFunction)(void** function, void* module, const char* name) {
   return e.call(NAME(cuModuleGetFunction, hipModuleGetFunction), [&] {
-    if (!e.modules.contains(static_cast<module_object*>(module)) ||
-        !static_cast<module_object*>(module)->names.contains(name))
-      return not_found;
-    *function = const_cast<kernel*>(find_kernel(name));
-    return *function ? ok : not_found;
+    auto* of = static_cast<module_object*>(module);
+    const kernel* what = find_kernel(name);
+    if (!e.modules.contains(of) || !of->names.contains(name) || !what) return not_found;
+    *function = &of->functions.try_emplace(name, what, of->device).first->second;
+    return ok;
   });
 }
 EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y,
@@ -481,6 +351,7 @@ EXPORT int ENTRY(cuLaunchKernel, hipModuleLaunchKernel)(void* function, unsigned
                                                         unsigned block_z, unsigned, void* stream, void** parameters,
                                                         void**) {
   return e.call(NAME(cuLaunchKernel, hipModuleLaunchKernel), [&] {
+    if (static_cast<function_object*>(function)->device != e.stream(stream)->device) return invalid_handle;
     const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
     work run;
     int status = kernel_work(function, grid, block, parameters, run);

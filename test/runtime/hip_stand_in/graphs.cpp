@@ -48,7 +48,7 @@ bool run_all(const std::vector<exec_object::node>& nodes, stream_object& s) {
       if (!done[i] && std::ranges::all_of(nodes[i].after, [&](std::size_t earlier) { return done[earlier]; })) at = i;
     if (at == nodes.size() || !nodes[at].run(s)) return false;
     done[at] = true;
-    if (s.hung || e.lost) return true;
+    if (s.hung || e.lost(s.device)) return true;
   }
   return true;
 }
@@ -58,6 +58,7 @@ int instantiate(void** exec, void* graph) {
   if (!e.graphs.contains(g)) return invalid_value;
   auto* made = new exec_object;
   made->nodes = snapshot(*g, &made->place);
+  made->device = engine::current;
   e.execs.insert(made);
   *exec = made;
   return ok;
@@ -159,7 +160,7 @@ EXPORT int ENTRY(cuGraphExecDestroy, hipGraphExecDestroy)(void* exec) {
         auto* x = static_cast<exec_object*>(exec);
         if (!e.execs.erase(x)) return invalid_value;
         // Not every driver waits here.
-        if (*x->pending && !e.lost) ++e.late_uses;
+        if (*x->pending && !e.lost(x->device)) ++e.late_uses;
         delete x;
         return ok;
       },

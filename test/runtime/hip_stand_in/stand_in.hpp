@@ -1,11 +1,13 @@
 // A stand-in for a GPU driver: a shared library with the entry points that runtime/gpu uses, host memory behind them, a
 // log of calls and fault injection. It is as unhelpful as a driver may be: work is done as late as possible (when a
 // stream is waited for), device addresses cannot be read by the host, new memory holds rubbish, and whatever is asked
-// of objects that are not alive is an error. A graph runs its nodes in an order that their dependencies allow, the last
-// of those that may run first. Built three times from the same sources: HIP 6, HIP 5 (without memory pools, the newer
-// properties and some functions of graphs), CUDA. HIP from 6.4 on takes an offload bundle of amdgcnspirv as a module
-// too, whose functions are the entry points that it has. This header is what tests and the library share. All functions
-// may be called from any thread.
+// of objects that are not alive is an error. Objects belong to the device that was current when they were made: what a
+// driver refuses of the objects of several devices is refused, a kernel that uses another device's memory loses its own
+// device, and a device that is lost leaves the others. A graph runs its nodes in an order that their dependencies
+// allow, the last of those that may run first. Built three times from the same sources: HIP 6, HIP 5 (without memory
+// pools, the newer properties and some functions of graphs), CUDA. HIP from 6.4 on takes an offload bundle of
+// amdgcnspirv as a module too, whose functions are the entry points that it has. This header is what tests and the
+// library share. All functions may be called from any thread.
 #pragma once
 
 #include <cstddef>

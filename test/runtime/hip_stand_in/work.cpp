@@ -21,7 +21,8 @@ int later(void* handle, work what, node_object::kind kind, bool releases) {
 }
 
 int kernel_work(void* function, const unsigned* grid, const unsigned* block, void** parameters, work& result) {
-  auto& k = *static_cast<kernel*>(function);
+  const kernel& k = *static_cast<function_object*>(function)->what;
+  const int device = static_cast<function_object*>(function)->device;
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0 || block[0] > 1024 || block[1] != 1 ||
       block[2] != 1)
     return invalid_value;
@@ -30,7 +31,7 @@ int kernel_work(void* function, const unsigned* grid, const unsigned* block, voi
     return ok;
   }
   if (std::strcmp(k.name, "fault") == 0) {
-    result = [](stream_object&) { return the_engine().lost = illegal_address, true; };
+    result = [device](stream_object&) { return the_engine().lost_devices.emplace(device, illegal_address), true; };
     return ok;
   }
   std::vector<void*> values;  // a tensor map begins with its address
@@ -39,10 +40,12 @@ int kernel_work(void* function, const unsigned* grid, const unsigned* block, voi
     std::memcpy(&value, parameters[i], sizeof value);
     values.push_back(value);
   }
-  result = [&k, values, items = static_cast<long long>(grid[0]) * block[0]](stream_object&) {
+  result = [&k, device, values, items = static_cast<long long>(grid[0]) * block[0]](stream_object&) {
     std::vector<void*> buffers;
     for (void* value : values) {
-      buffers.push_back(the_engine().real(value));
+      buffers.push_back(the_engine().real(value, 1, device));
+      if (!buffers.back() && the_engine().real(value))  // of another device
+        return the_engine().lost_devices.emplace(device, illegal_address), true;
       if (!buffers.back()) return false;
     }
     k.run(buffers.data(), 0, items);
