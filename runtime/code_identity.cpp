@@ -1,6 +1,7 @@
 #include "runtime/code_identity.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace kiln {
@@ -14,6 +15,13 @@ struct piece {
 
 bool is_function(const Elf64_Sym& symbol) {
   return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+}
+
+// Arm objects mark where code and data begin with local symbols of these names, which have no size.
+bool is_mapping_symbol(const elf_object& object, const Elf64_Sym& symbol) {
+  if (ELF64_ST_TYPE(symbol.st_info) != STT_NOTYPE || ELF64_ST_BIND(symbol.st_info) != STB_LOCAL) return false;
+  const std::string_view name = object.symbol_name(symbol);
+  return name == "$x" || name == "$d" || name.starts_with("$x.") || name.starts_with("$d.");
 }
 
 // Bytes between two functions count as padding only up to the section's alignment, and at most this many.
@@ -52,7 +60,9 @@ class identity {
     for (std::size_t i = 0; i < object_.symbol_count(); ++i) {
       const Elf64_Sym other = object_.symbol(i);
       const auto type = ELF64_ST_TYPE(other.st_info);
-      if (other.st_shndx != symbol.st_shndx || type == STT_SECTION || type == STT_FILE) continue;
+      if (other.st_shndx != symbol.st_shndx || type == STT_SECTION || type == STT_FILE ||
+          is_mapping_symbol(object_, other))
+        continue;
       if (!is_function(other) || ELF64_ST_BIND(other.st_info) == STB_LOCAL) return std::nullopt;
       functions.push_back({other.st_shndx, other.st_value, other.st_value + other.st_size});
     }

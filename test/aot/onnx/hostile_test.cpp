@@ -108,8 +108,8 @@ TEST(hostile, damaged_node_cases_never_crash) {
       std::string damaged = bytes;
       for (unsigned k = 0, changes = 1 + random() % 3; k < changes; ++k) {
         char& c = damaged[random() % damaged.size()];
-        constexpr char special[] = {0, 1, 2, 3, 7, 8, 127, -1, -128};
-        c = random() % 2 ? special[random() % sizeof special] : static_cast<char>(c ^ (1 << random() % 8));
+        constexpr signed char special[] = {0, 1, 2, 3, 7, 8, 127, -1, -128};
+        c = static_cast<char>(random() % 2 ? special[random() % sizeof special] : c ^ (1 << random() % 8));
       }
       try {
         import_bytes(damaged);
