@@ -48,6 +48,41 @@ value before_conversions(value v) {
   return v;
 }
 
+// The update of a cache whose result, or a part of it, is `v`, and the operation that takes the part. Null if `v` is
+// something else, or if anything but `reader` reads the part.
+std::pair<const instruction*, const instruction*> updated_cache_of(value v, const instruction& reader) {
+  const instruction* part = nullptr;
+  if (v.producer->op().is<slice>()) {
+    part = v.producer;
+    if (part->users().size() != 1 || part->users()[0] != &reader) return {};
+    v = part->inputs()[0];
+  }
+  if (!v.producer->op().is<cache_update>()) return {};
+  return {v.producer, part};
+}
+
+// Returns the updates of the keys and values of an attention of one query with the later of them, as a pair with it.
+std::optional<joined_anchors::pair> appended_of(const instruction& at, std::span<const joined_anchors::pair> updates) {
+  const auto* op = at.op().get_if<attention>();
+  if (!op || !is_short_float(at.inputs()[0].type().type)) return std::nullopt;
+  const shape& query = at.inputs()[0].type();
+  if (!(query.dims[head_axes(op->query_layout, query.rank()).position] == dim(1))) return std::nullopt;
+  const auto [keys, of_keys] = updated_cache_of(at.inputs()[1], at);
+  const auto [of_cache, of_values] = updated_cache_of(at.inputs()[2], at);
+  if (!keys || !of_cache) return std::nullopt;
+  const auto both = std::ranges::find_if(updates, [&, k = keys, v = of_cache](const joined_anchors::pair& pair) {
+    return (pair.inner == k && pair.own == v) || (pair.inner == v && pair.own == k);
+  });
+  const auto axis = static_cast<std::size_t>(keys->op().get_if<cache_update>()->axis);
+  if (both == updates.end() || !(keys->inputs()[1].type().dims[axis] == dim(1)) ||
+      keys->inputs()[1].type().type != query.type)
+    return std::nullopt;
+  joined_anchors::pair found{both->own, &at, false};
+  for (const instruction* part : {of_keys, of_values})
+    if (part) found.between.push_back(part);
+  return found;
+}
+
 }  // namespace
 
 bool is_product_of_few_rows(const instruction& at) {
@@ -82,6 +117,9 @@ joined_anchors find_joined_anchors(const module& m) {
     found.pairs.push_back({other->second, &at, false});
     updates.erase(other);
   }
+  const std::vector<joined_anchors::pair> pairs = found.pairs;
+  for (const instruction& at : m.instructions())
+    if (auto appended = appended_of(at, pairs)) found.pairs.push_back(std::move(*appended));
   for (const instruction& at : m.instructions()) {
     if (!is_product_of_few_rows(at)) continue;
     const instruction* normalization = root_mean_square_of(at.inputs()[0]);

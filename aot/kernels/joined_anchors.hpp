@@ -4,6 +4,7 @@
 //    of a feed-forward part.
 //  * A root-mean-square normalization whose result only such products read.
 //  * Two updates of caches of the same shape at the same positions: keys and values.
+//  * Such updates by the rows of one id, and the attention of its query to these caches, all of 16 bits.
 // A target whose generator cannot compute them together gets a launch for each, as without this.
 #pragma once
 
@@ -17,7 +18,8 @@ namespace kiln {
 struct joined_anchors {
   struct pair {
     const instruction *inner, *own;
-    bool hidden;  // only the kernel itself reads what is computed from `inner`
+    bool hidden;                                   // only the kernel itself reads what is computed from `inner`
+    std::vector<const instruction*> between = {};  // operations through which `own` reads `inner`
   };
   std::vector<pair> pairs;  // in the order in which they are to be joined
   // Conversions from 16 bits that these normalizations compute themselves: their rows lie in memory with 16 bits.

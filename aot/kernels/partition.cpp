@@ -9,6 +9,7 @@
 #include "aot/kernels/joined_anchors.hpp"
 #include "aot/kernels/kernel_order.hpp"
 #include "aot/kernels/narrow_storage.hpp"
+#include "aot/kernels/partition_tables.hpp"
 #include "aot/kernels/traits.hpp"
 #include "aot/kernels/value_sources.hpp"
 #include "aot/passes/facts.hpp"
@@ -17,6 +18,7 @@
 #include "aot/passes/split_concats.hpp"
 #include "ir/normalized_window.hpp"
 #include "ir/ops/attention.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/selection.hpp"
 #include "ir/prefix_mask.hpp"
@@ -24,40 +26,10 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t none = static_cast<std::size_t>(-1);
+using namespace forming;
 
 // Costs of a result in memory, in units of traits.hpp: of one element, and of the launch of one more kernel.
 constexpr double write_cost = 4, read_cost = 2, launch_cost = 4096;
-
-// One use of a value by a fusion: the index map through which the value is read (0 means the fusion's own indices) and
-// the number of elements that are read. `of_few_queries`: the elements are the queries of an attention with few of
-// them. Such an attention reads its queries once, before its loop.
-struct reading {
-  std::size_t fusion;
-  std::size_t map;
-  double count;
-  bool of_few_queries = false;
-};
-
-struct node {
-  instruction* at = nullptr;
-  std::size_t fusion = none;  // set for members
-  bool alias = false;         // a reshape that stays in the module
-  bool in_memory = false;     // some reader needs the result in memory
-  bool inlined = false;
-  bool window = false;    // a depthwise convolution; belongs to the kernel that normalizes its result
-  bool prologue = false;  // part of the dequantization of a product's 4-bit weights; belongs to the product's kernel
-  std::vector<reading> readings{};
-};
-
-struct group {
-  std::vector<std::size_t> members;  // node numbers, ascending
-  std::size_t unit = 0;              // number of its first member, its unit in kernel_order
-  bool anchored = false;
-  std::size_t anchor = 0;      // number of the anchor, if `anchored`
-  std::size_t operations = 0;  // members and inlined copies
-  const std::vector<dim>* dims = nullptr;
-};
 
 class partitioner {
  public:
@@ -88,6 +60,12 @@ class partitioner {
   node& of(value v) { return nodes_[number_.at(v.producer)]; }
   std::size_t number(value v) { return number_.at(v.producer); }
   const std::vector<dim>& dims_of(std::size_t n) { return nodes_[n].at->outputs()[0].dims; }
+
+  // Returns true for an output of the module and for what the options want in memory.
+  bool is_asked_for(const instruction* at) const {
+    return options_.in_memory.contains(at) ||
+           std::ranges::any_of(module_.outputs(), [&](value v) { return v.producer == at; });
+  }
 
   // The unit of the instruction's kernel, or the instruction's own unit if it is in no kernel.
   std::size_t unit_of(const instruction* at) {
@@ -132,11 +110,7 @@ class partitioner {
     if (!window) return;
     std::vector<std::size_t> inside{number_.at(window)};
     for (const instruction* at = window->users()[0]; at != &i; at = at->users()[0]) inside.push_back(number_.at(at));
-    auto needed = [&](std::size_t n) {
-      return options_.in_memory.contains(nodes_[n].at) ||
-             std::ranges::any_of(module_.outputs(), [&](value v) { return v.producer == nodes_[n].at; });
-    };
-    if (std::ranges::any_of(inside, needed)) return;
+    if (std::ranges::any_of(inside, [&](std::size_t n) { return is_asked_for(nodes_[n].at); })) return;
     nodes_[inside[0]].window = true;
     for (std::size_t n : inside) nodes_[n].prologue = true;
   }
@@ -168,15 +142,17 @@ class partitioner {
   void join_anchors(const joined_anchors::pair& anchors) {
     const std::size_t from = nodes_[number_.at(anchors.inner)].fusion, to = nodes_[number_.at(anchors.own)].fusion;
     if (from == to || from == none || to == none) return;
+    if (std::ranges::any_of(anchors.between, [&](const instruction* at) { return is_asked_for(at); })) return;
+    for (const instruction* at : anchors.between)
+      if (const std::size_t n = number_.at(at); nodes_[n].fusion == none && !order_.parted(n, groups_[to].unit))
+        join(n, to);
     group &gone = groups_[from], &kept = groups_[to];
     const auto is_inside = [&](const instruction* user) {
       const std::size_t of_user = nodes_[number_.at(user)].fusion;
       return of_user == from || of_user == to;
     };
     const auto is_read_outside = [&](std::size_t n) {
-      const instruction* at = nodes_[n].at;
-      return options_.in_memory.contains(at) || !std::ranges::all_of(at->users(), is_inside) ||
-             std::ranges::any_of(module_.outputs(), [&](value v) { return v.producer == at; });
+      return is_asked_for(nodes_[n].at) || !std::ranges::all_of(nodes_[n].at->users(), is_inside);
     };
     if (anchors.hidden && std::ranges::any_of(gone.members, is_read_outside)) return;
     if (gone.operations + kept.operations > options_.most_operations || order_.parted(gone.unit, kept.unit)) return;
@@ -251,7 +227,7 @@ class partitioner {
   static void merge(std::vector<reading>& readings) {
     std::map<std::tuple<std::size_t, std::size_t, bool>, double> merged;
     for (const reading& r : readings) {
-      double& count = merged[{r.fusion, r.map, r.of_few_queries}];
+      double& count = merged[{r.fusion, r.map, r.before_loop}];
       count = std::max(count, r.count);
     }
     readings.clear();
@@ -266,7 +242,7 @@ class partitioner {
     for (const reading& r : at.readings) {
       const group& g = groups_[r.fusion];
       if (g.operations >= options_.most_operations) return false;
-      if (g.anchored && !r.of_few_queries && is_contraction(nodes_[g.anchor].at->op()) && reads_irregularly(*at.at))
+      if (g.anchored && !r.before_loop && is_contraction(nodes_[g.anchor].at->op()) && reads_irregularly(*at.at))
         return false;
       evaluations += r.count;
     }
@@ -387,7 +363,7 @@ class partitioner {
         of(v).in_memory = true;
       } else if (double reads = operand_reads(i.op(), k); reads > 0) {
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), reads * estimated_elements(v.type()),
-                 k == 0 && has_few_queries(i)});
+                 (k == 0 && has_few_queries(i)) || i.op().is<cache_update>()});
       } else if (const auto* d = i.op().get_if<dot>(); d && d->transpose_b && k == 1 && is_quantized_matrix(v)) {
         mark_prologue(v);
         read(v, {at.fusion, map_through(at.fusion, k + 1, n), estimated_elements(v.type())});
@@ -433,7 +409,7 @@ class partitioner {
     for (const reading r : std::vector<reading>(at.readings))
       for (std::size_t k = 0; k < i.inputs().size(); ++k)
         read(i.inputs()[k], {r.fusion, keeps_indices(i.op()) ? r.map : map_through(r.fusion, r.map, n),
-                             reads_of(i, k, r.count), r.of_few_queries});
+                             reads_of(i, k, r.count), r.before_loop});
   }
 
   void read(value v, const reading& r) { of(v).readings.push_back(r); }
@@ -471,6 +447,8 @@ class partitioner {
   }
 
   bool given_out(value v, std::size_t g) {
+    // The state of a decoder is updated even if only this kernel reads it.
+    if (v.producer->op().is<cache_update>()) return true;
     if (of(v).in_memory || std::find(module_.outputs().begin(), module_.outputs().end(), v) != module_.outputs().end())
       return true;
     return std::any_of(v.producer->users().begin(), v.producer->users().end(),

@@ -10,6 +10,17 @@
 
 namespace kiln::codegen {
 
+namespace {
+
+// Returns true if an inner anchor has already stored the output.
+bool is_stored(const kernel_emitter& e, std::size_t output) {
+  const auto held = e.in_memory(e.outputs()[output]);
+  const buffer to = e.output(output);
+  return held && held->kind == to.kind && held->index == to.index;
+}
+
+}  // namespace
+
 position evaluator::along(std::span<const Value> indices, std::int64_t lanes, std::int64_t axis) {
   position where;
   for (Value index : indices) where.push_back({index, 0, {}});
@@ -163,9 +174,10 @@ void evaluator::store_outputs(std::span<const Value> indices, std::int64_t lanes
 }
 
 void evaluator::store_outputs(const position& where, std::int64_t lanes) {
-  std::vector<Value> results;
-  for (value v : e.outputs()) results.push_back(at(v, where, lanes));
-  for (std::size_t i = 0; i < results.size(); ++i) store(e.output(i), where, results[i]);
+  std::vector<std::pair<std::size_t, Value>> results;
+  for (std::size_t i = 0; i < e.outputs().size(); ++i)
+    if (!is_stored(e, i)) results.emplace_back(i, at(e.outputs()[i], where, lanes));
+  for (const auto& [i, result] : results) store(e.output(i), where, result);
 }
 
 void evaluator::store(const buffer& destination, const position& where, Value computed) {

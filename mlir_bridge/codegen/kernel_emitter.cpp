@@ -4,10 +4,12 @@
 #include <bit>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "ir/ops/cache_update.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
 #include "mlir_bridge/targets/function_attributes.hpp"
 
@@ -29,6 +31,16 @@ Value as_wide_as(code_builder& code, Value index, Value other) {
 }
 
 std::vector<dim> as_sizes(const std::vector<std::int64_t>& dims) { return {dims.begin(), dims.end()}; }
+
+// Returns how many of the inner anchors one generator computes together: the first ones, if they are updates of caches
+// in the same form.
+std::size_t emitted_together(std::span<const inner_anchor> anchors) {
+  std::size_t count = 1;
+  while (anchors[0].at->op().is<cache_update>() && count < anchors.size() &&
+         anchors[count].at->op() == anchors[0].at->op())
+    ++count;
+  return count;
+}
 
 }  // namespace
 
@@ -90,17 +102,21 @@ std::vector<value> kernel_emitter::results_of(const instruction& inner) const {
 
 void kernel_emitter::emit_inner_anchors() {
   while (!inner_.empty()) {
-    const inner_anchor inner = inner_.front();
-    inner_outputs_ = results_of(*inner.at);
+    const auto count = static_cast<std::ptrdiff_t>(emitted_together(inner_));
+    const inner_anchor inner = inner_[static_cast<std::size_t>(count - 1)];
+    inner_outputs_.clear();
+    for (std::ptrdiff_t i = 0; i < count; ++i)
+      for (value v : results_of(*inner_[static_cast<std::size_t>(i)].at))
+        if (std::ranges::find(inner_outputs_, v) == inner_outputs_.end()) inner_outputs_.push_back(v);
     inner_buffers_.clear();
     for (value v : inner_outputs_) {
       const auto place = std::ranges::find(fusion.outputs(), v) - fusion.outputs().begin();
       inner_buffers_.push_back(place < std::ssize(fusion.outputs()) ? output(static_cast<std::size_t>(place))
                                                                     : add_open_scratch(v.type().type, sizes(v)));
     }
-    const std::vector<inner_anchor> later(inner_.begin() + 1, inner_.end());
+    const std::vector<inner_anchor> later(inner_.begin() + count, inner_.end());
     const instruction* own = std::exchange(anchor_, inner.at);
-    inner_.clear();
+    inner_.resize(static_cast<std::size_t>(count - 1));
     emitted_ = true;
     inner.emit(*this);
     emitted_ = false;

@@ -50,9 +50,11 @@ const kernel_kind* find_kind(std::string_view operation);
 // processors. If not, sets `missing`, unless it is null, to the operation that has no open form.
 bool has_open_form(const module& fusion, processor on, std::string* missing = nullptr);
 
-// The anchors of a fusion. Besides `own`, around which the kernel is built, there may be inner ones, whose results only
-// this kernel reads (aot/kernels/join_anchors.hpp): a normalization of the operand of a product, a product that is
-// multiplied with another one. A generator that can computes them in the same launch; all others get them from memory.
+// The anchors of a fusion. Besides `own`, around which the kernel is built, there may be inner ones
+// (aot/kernels/joined_anchors.hpp). Normalizations of a product's operand and products that are multiplied with another
+// one are read by this kernel only. Updates of caches, of which there are two, are outputs of the kernel: another
+// update or an attention follows them. A generator that can computes inner anchors in the same launch; all others get
+// them from memory.
 struct anchors {
   const instruction* own = nullptr;       // the last one; null where the fusion has none
   std::vector<const instruction*> inner;  // in their order

@@ -28,6 +28,7 @@ void begin_as_dependent(llvm::Module& module, const target_row& target, std::spa
   for (launch& l : launches) {
     llvm::Function& function = *module.getFunction(l.symbol);
     function.setConvergent();
+    if (function.hasFnAttribute(starts_after_predecessors)) continue;
     l.waits = true;
     if (std::ranges::any_of(llvm::instructions(function), waits)) continue;
     llvm::IRBuilder<> builder(&*function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());

@@ -13,7 +13,8 @@ std::span<const kernel_kind> attention_kinds() {
        .gpu = {.emit = gpu::emit_attention,
                .space = gpu::attention_space,
                .emit_open = gpu::emit_open_attention,
-               .opens = gpu::opens_attention}},
+               .opens = gpu::opens_attention,
+               .takes_inner = true}},
   };
   return rows;
 }

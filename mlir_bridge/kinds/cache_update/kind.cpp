@@ -1,13 +1,11 @@
 // cache_update: a stage that copies the cache, which the runtime leaves out if the result shares the cache's memory,
 // and a stage that computes the rows and stores them at their positions, for all caches of the kernel. The stages are
 // the pointwise ones of each target.
-#include "ir/ops/cache_update.hpp"
-
 #include <algorithm>
 
-#include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/pointwise.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
+#include "mlir_bridge/kinds/cache_update/updated_cache.hpp"
 #include "mlir_bridge/kinds/kind.hpp"
 
 namespace kiln::kinds {
@@ -15,39 +13,15 @@ namespace {
 
 using namespace codegen;
 
-using copy_function = void (*)(kernel_emitter&, value, const buffer&, bool prepare);
 using part_function = void (*)(kernel_emitter&, std::vector<map_root> parts, const std::string& name);
 
-// Emits the copy of a cache, and returns the rows with where they are stored.
-template <copy_function Copy>
-map_root begin_update(kernel_emitter& e, const instruction& at) {
-  const auto& op = *at.op().get_if<cache_update>();
-  const value result{const_cast<instruction*>(&at), 0}, cache = at.inputs()[0], rows = at.inputs()[1],
-                                                        positions = at.inputs()[2];
-  const auto axis = static_cast<std::size_t>(op.axis);
-  const auto number = static_cast<std::size_t>(std::ranges::find(e.outputs(), result) - e.outputs().begin());
-  const buffer to = e.output(number), source = e.materialize(cache), places = e.materialize(positions);
-  const std::size_t before = e.launches().size();
-  Copy(e, cache, to, false);
-  if (source.kind == buffer_kind::input && e.launches().size() > before) e.last_stage_copies(source.index, to.index);
-  const dim last = kernel_emitter::sizes(cache)[axis] - kernel_emitter::sizes(rows)[axis];
-  const bool one = kernel_emitter::sizes(positions)[0] == dim(1);
-  const auto loaded = [&e](const buffer& from, Value index, const dim& most) {
-    const Value stored = e.code.load(e.pointer(from), index, from.type, 1);
-    return e.min(e.code.max(convert_element(e.code, stored, from.type, e.code.index_element()), 0), most);
+// The rows of an update, and where they are stored.
+map_root rows_of(kernel_emitter& e, const updated_cache& cache) {
+  const auto start = [cache, &e](const position& where) {
+    const Value place = cache.place(e, where[0].base);
+    return cache.layer ? e.code.add(place, e.mul(cache.layer_number(e), cache.rows_of_layer)) : place;
   };
-  std::optional<buffer> layer;
-  if (at.inputs().size() == 4) layer = e.materialize(at.inputs()[3]);
-  // The number of rows along the axis in a layer, over all axes before it. A layer is skipped by as many rows.
-  dim rows_of_layer = kernel_emitter::sizes(rows)[0];
-  for (std::size_t i = 1; i <= axis; ++i) rows_of_layer = rows_of_layer * kernel_emitter::sizes(cache)[i];
-  const dim layers = layer ? kernel_emitter::sizes(cache)[0] / kernel_emitter::sizes(rows)[0] : dim(1);
-  const auto start = [=, &e](const position& where) {
-    const Value place = loaded(places, one ? e.code.constant(0) : where[0].base, last);
-    if (!layer) return place;
-    return e.code.add(place, e.mul(loaded(*layer, e.code.constant(0), layers - 1), rows_of_layer));
-  };
-  return {rows, to, map_root::window{axis, start, !one}};
+  return {cache.rows, cache.memory, map_root::window{cache.axis, start, !cache.one_place}};
 }
 
 // Returns true if all updates are of the same form, so that one stage can store the rows of all.
@@ -63,8 +37,8 @@ template <copy_function Copy, part_function Store>
 void emit_cache_update(kernel_emitter& e) {
   if (!are_alike(e)) e.emit_inner_anchors();
   std::vector<map_root> parts;
-  for (const inner_anchor& inner : e.inner_anchors()) parts.push_back(begin_update<Copy>(e, *inner.at));
-  parts.push_back(begin_update<Copy>(e, *e.anchor()));
+  for (const inner_anchor& inner : e.inner_anchors()) parts.push_back(rows_of(e, begin_update(e, *inner.at, Copy)));
+  parts.push_back(rows_of(e, begin_update(e, *e.anchor(), Copy)));
   Store(e, std::move(parts), "rows");
 }
 

@@ -90,6 +90,45 @@ TEST(joined_anchors, caches_at_equal_positions_join) {
   EXPECT_EQ(f.symbols.size(), 2u);
 }
 
+// A step of a decoder: its caches get the rows of one id, and attention reads them, or a part of them.
+value decoder_attention(builder& b, std::int64_t queries, bool parts, bool shared, element_type type = f16) {
+  const value at = b.p("at", {1}, i64);
+  std::vector<value> read, results;
+  for (const char* name : {"keys", "values"}) {
+    const value cache = b.p(name, {1, 3, 7, 8}, type);
+    const value rows = b.p(std::string(name) + "_rows", {1, 3, queries, 8}, type);
+    results.push_back(b.m.add(cache_update{2}, {cache, b.f(neg, {rows}), at}));
+    read.push_back(parts ? b.m.add(slice{{0, 0, 0, 0}, {1, 3, 5, 8}, {1, 1, 1, 1}}, {results.back()}) : results.back());
+  }
+  const value y = b.m.add(attention{0.5}, {b.p("q", {1, 6, queries, 8}, type), read[0], read[1]});
+  results.push_back(y);
+  if (shared) results.push_back(read[0]);
+  b.out(results);
+  return y;
+}
+
+TEST(joined_anchors, attention_joins_the_updates_of_its_caches) {
+  for (bool parts : {false, true}) {
+    auto f = form([&](builder& b) { decoder_attention(b, 1, parts, false); });
+    EXPECT_EQ(f.symbols.size(), 1u) << f.symbols[0];
+  }
+  // Several queries, 32 bits, and a part that is also an output.
+  auto f = form([&](builder& b) { decoder_attention(b, 2, false, false); });
+  EXPECT_EQ(f.symbols.size(), 2u);
+  f = form([&](builder& b) { decoder_attention(b, 1, true, false, f32); });
+  EXPECT_EQ(f.symbols.size(), 2u);
+  f = form([&](builder& b) { decoder_attention(b, 1, true, true); });
+  EXPECT_EQ(f.symbols.size(), 3u);
+}
+
+// An update is an output of its kernel even where nothing else reads it: it changes the state of the decoder.
+TEST(joined_anchors, updates_that_only_attention_reads_are_outputs) {
+  auto f = form([&](builder& b) { b.out({decoder_attention(b, 1, false, false)}); });
+  ASSERT_EQ(f.symbols.size(), 1u);
+  for (const instruction& i : f.p.main().instructions())
+    if (i.op().is<code_object>()) EXPECT_EQ(i.outputs().size(), 3u);
+}
+
 // --- factors of normalized rows
 
 value scaled_rows(builder& b, value rows) {

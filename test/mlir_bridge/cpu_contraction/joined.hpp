@@ -1,6 +1,7 @@
 // Fusions with inner anchors: the normalization of a product's rows, a second product of the same rows, two caches.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "ir/ops/all.hpp"
@@ -46,6 +47,32 @@ inline std::unique_ptr<module> joined_caches() {
     results.push_back(made->add(cache_update{2}, {cache, rows, position}));
   }
   made->set_outputs(results, {"keys", "values"});
+  return made;
+}
+
+// Attention of one query for each of `batch` sequences to two caches, to which its own key (negated) and value are
+// appended. `layers`: caches of several layers in one tensor, of which attention reads layer 1; 0: of one layer.
+inline std::unique_ptr<module> joined_attention(std::int64_t batch, std::int64_t room, std::int64_t layers,
+                                                element_type type = element_type::f16, std::int64_t depth = 64) {
+  constexpr std::int64_t heads = 8, key_heads = 2;
+  auto made = std::make_unique<module>("kernel");
+  const value position = made->add_parameter("position", shape_of(element_type::i64, {1}));
+  std::vector<value> results, read;
+  const value layer = layers ? made->add_parameter("layer", shape_of(element_type::i64, {1})) : value{};
+  for (const char* name : {"keys", "values"}) {
+    const std::int64_t all = std::max<std::int64_t>(layers, 1) * batch;
+    const value cache = made->add_parameter(name, shape_of(type, {all, key_heads, room, depth}));
+    value rows = made->add_parameter(std::string(name) + "_rows", shape_of(type, {batch, key_heads, 1, depth}));
+    if (results.empty()) rows = made->add(elementwise{scalar_function::neg}, {rows});
+    std::vector<value> inputs{cache, rows, position};
+    if (layers) inputs.push_back(layer);
+    results.push_back(made->add(cache_update{2}, inputs));
+    const std::vector<dim> part{batch, key_heads, room, depth};
+    read.push_back(layers ? made->add(slice{{batch, 0, 0, 0}, part, {1, 1, 1, 1}}, {results.back()}) : results.back());
+  }
+  const value query = made->add_parameter("query", shape_of(type, {batch, heads, 1, depth}));
+  results.push_back(made->add(attention{0.125}, {query, read[0], read[1]}));
+  made->set_outputs(results, {"keys", "values", "y"});
   return made;
 }
 

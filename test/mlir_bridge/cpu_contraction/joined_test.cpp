@@ -20,5 +20,12 @@ TEST(joined_anchors, products_of_normalized_rows) {
 
 TEST(joined_anchors, caches) { expect_matches(*joined_caches(), 0); }
 
+TEST(joined_anchors, attention_to_caches_with_an_appended_row) {
+  for (std::int64_t layers : {0, 3}) {
+    expect_matches(*joined_attention(2, 40, layers), 3e-3);
+    expect_matches(*joined_attention(1, 9, layers, element_type::f32, 24), 1e-5);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -27,6 +27,7 @@ TEST(joined_anchors, fit_every_gpu) {
     check_all_targets(*joined_product(m, 512, 256, joined::both, element_type::bf16, true));
   }
   check_all_targets(*joined_caches());
+  check_all_targets(*joined_attention(2, 300, 2));
 }
 
 TEST(joined_anchors, few_rows_take_one_launch) {
@@ -76,6 +77,31 @@ TEST(joined_anchors, caches_take_one_launch) {
     EXPECT_EQ(kernel.launches[1].copies, (launch::copied{3, 1}));
     EXPECT_FALSE(kernel.launches[2].copies);
   }
+}
+
+// Attention of few rows stores the rows that its caches get, and so is one launch beside the copies of the caches. It
+// does not start early: its workgroups would crowd on few compute units.
+TEST(joined_anchors, attention_appends_to_its_caches) {
+  for (std::int64_t batch : {1, 8, 100})
+    for (std::int64_t layers : {0, 2}) {
+      const native_kernel kernel = finalize_for(*joined_attention(batch, 1024, layers), find_target("sm_90"));
+      ASSERT_EQ(kernel.launches.size(), 3u);
+      EXPECT_TRUE(kernel.launches[0].copies && kernel.launches[1].copies);
+      EXPECT_EQ(kernel.launches[0].copies->output, 0u);
+      EXPECT_EQ(kernel.launches[1].copies->output, 1u);
+      EXPECT_TRUE(kernel.launches[0].waits);
+      EXPECT_FALSE(kernel.launches[2].waits);
+      // With several workgroups for each unit, smaller ones.
+      if (batch == 100) EXPECT_EQ(kernel.launches[2].block, 128);
+    }
+}
+
+// A stage stores the rows of both caches for targets and types whose attention does not.
+TEST(joined_anchors, other_attention_follows_the_updates) {
+  for (const char* target : {"gfx942", "gfx1100"})
+    EXPECT_EQ(launches(*joined_attention(2, 300, 0), target), 4u) << target;
+  // Attention of f32 divides the keys, and another launch joins the parts.
+  EXPECT_EQ(launches(*joined_attention(2, 300, 2, element_type::f32), "sm_90"), 5u);
 }
 
 }  // namespace

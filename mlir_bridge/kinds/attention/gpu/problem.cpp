@@ -215,6 +215,7 @@ const matrix_instruction* attention_instruction(const kernel_emitter& e, element
 }
 
 std::vector<candidate> attention_space(kernel_emitter& e) {
+  e.emit_inner_anchors();
   attention_problem problem(e);
   if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return {};
   std::vector<candidate> result = wgmma_attention_space(e, problem), narrow = narrow_attention_space(e, problem),
@@ -264,6 +265,7 @@ bool divides_keys_of_few_rows(const attention_problem& p) {
 }  // namespace
 
 void emit_open_attention(kernel_emitter& e) {
+  e.emit_inner_anchors();
   attention_problem problem(e);
   if (emit_open_narrow_attention(e, problem)) return;
   const dim few = problem.is_open() ? sizes_of_few_queries(e, problem) : dim(0), many = 1 - few;
@@ -273,7 +275,11 @@ void emit_open_attention(kernel_emitter& e) {
 
 void emit_attention(kernel_emitter& e) {
   attention_problem problem(e);
-  if (problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0) return;
+  const bool is_empty = problem.n.batch * problem.n.heads * problem.n.queries * problem.n.value_depth == 0;
+  // Attention of few rows takes inner anchors.
+  if (!is_empty && e.inner_anchors().size() > 0 && emit_narrow_attention(e, problem)) return;
+  e.emit_inner_anchors();
+  if (is_empty) return;
   if (emit_wgmma_attention(e, problem) || emit_narrow_attention(e, problem)) return;
   if (divides_keys_of_few_rows(problem)) return emit_few_queries(problem, 1);
   if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
