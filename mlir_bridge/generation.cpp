@@ -6,8 +6,10 @@
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/empty_tensors.hpp"
 #include "mlir_bridge/codegen/open_checks.hpp"
+#include "mlir_bridge/codegen/open_origin.hpp"
 #include "mlir_bridge/cpu/host_codegen_target.hpp"
 #include "mlir_bridge/gpu/gpu_codegen_target.hpp"
+#include "mlir_bridge/kernel/origin_attributes.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln {
@@ -35,6 +37,13 @@ bool is_open(const module& fusion) {
   return false;
 }
 
+kernel_configuration with_origin(kernel_configuration configuration, dialect::KernelOp kernel) {
+  const auto rows = kernel->getAttrOfType<mlir::IntegerAttr>(fewest_rows_attribute),
+             inputs = kernel->getAttrOfType<mlir::IntegerAttr>(static_inputs_attribute);
+  if (rows && inputs) codegen::add_origin(configuration, {rows.getInt(), static_cast<std::uint64_t>(inputs.getInt())});
+  return configuration;
+}
+
 }  // namespace
 
 void generation::emit() const {
@@ -45,7 +54,11 @@ void generation::emit() const {
 generation begin_generation(const portable_kernel& kernel, const target_row& target,
                             const kernel_configuration& configuration) {
   mlir::MLIRContext& context = kernel.impl().context->context;
-  generation g{to_fusion(kernel), mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)), {}, nullptr};
+  generation g{to_fusion(kernel),
+               mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)),
+               with_origin(configuration, kernel.impl().kernel()),
+               {},
+               nullptr};
   codegen::replace_empty_operands(*g.fusion);
   const auto [anchor, inner] = find_anchors(*g.fusion, kernel.symbol());
   const kernel_kind& kind = *find_kind(anchor ? anchor->op().name() : "");
@@ -66,8 +79,8 @@ generation begin_generation(const portable_kernel& kernel, const target_row& tar
   if (open) std::ranges::move(codegen::open_checks(*g.fusion), std::back_inserter(g.bounded_sizes));
   const codegen::codegen_target& on =
       cpu ? cpu::host_codegen_target(target) : gpu::gpu_codegen_target(target.family, narrow ? 32 : 64);
-  g.emitter =
-      std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, configuration, on, *g.code);
+  g.emitter = std::make_unique<codegen::kernel_emitter>(*g.fusion, anchor, kernel.symbol(), target, g.configuration, on,
+                                                        *g.code);
   std::vector<codegen::inner_anchor> emitted;
   for (const instruction* each : inner) {
     const kernel_kind& of_inner = *find_kind(each->op().name());

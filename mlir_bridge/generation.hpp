@@ -18,6 +18,7 @@ struct generation {
 
   std::unique_ptr<module> fusion;
   mlir::OwningOpRef<mlir::ModuleOp> code;
+  kernel_configuration configuration = {};  // with the kernel's origin (codegen/open_origin.hpp)
   kernel_generator generator;
   std::unique_ptr<codegen::kernel_emitter> emitter;
   std::vector<dim> bounded_sizes = {};  // see native_kernel

@@ -64,6 +64,7 @@ std::unique_ptr<template_parts> plan_builder::build() {
     plan_.outputs.push_back(port(main.output_names()[i], v, outputs.back()));
     plan_.outputs.back().bounded = bounded_axes(main, v);
   }
+  if (!device_.info().host_memory) prepare_largest_first(main);
   add_module(main, inputs, outputs, SIZE_MAX);
   constants_.keep(read_buffers());
   // One owner of all: plans of many sizes are copies.

@@ -89,6 +89,9 @@ class plan_builder {
   bool called(const code_object& object) const;
   void add_call(const placed& at, const code_object& object);
   void add_kernel(const placed& at, const code_object& object);
+  // Runs the `prepare` launches on the largest constants of the module, largest first: a constant and what is made of
+  // it are in memory together for a moment, when there should be little else.
+  void prepare_largest_first(const module& m);
   void add_open_maps(const launch_step& step);
   void add_rows(const placed& at, const code_object& object, const row_kernel& rows);
   std::vector<buffer_id> scratch_buffers(const placed& at, const native_kernel& kernel,

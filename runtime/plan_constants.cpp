@@ -68,8 +68,34 @@ const std::byte* plan_constants::address(buffer_id id) {
   return buffer.address;
 }
 
+const std::byte* plan_constants::temporary_address(buffer_id id) {
+  constexpr std::size_t least_bytes = std::size_t{1} << 20;
+  const literal& data = literals_.at(id);
+  const std::size_t bytes = data.bytes().size();
+  if (plan_.buffers[id].address || bytes < least_bytes) return address(id);
+  if (const auto found = temporary_.find(id); found != temporary_.end()) return found->second.data();
+  auto& other = borrowed_[id];
+  if (other || (other = device_.shared().find(hash_of(data)))) return other->data();
+  const auto room = std::ranges::find_if(rooms_, [&](const device_memory& each) { return each.size() >= bytes; });
+  device_memory memory = room != rooms_.end() ? std::move(*room) : device_.allocate(bytes);
+  if (room != rooms_.end()) rooms_.erase(room);
+  device_.upload(memory.data(), data.bytes().data(), bytes);
+  return temporary_.emplace(id, std::move(memory)).first->second.data();
+}
+
+void plan_constants::release() {
+  // A very large room would be in the way of what is made next.
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  for (auto& [id, memory] : temporary_)
+    if (!kept_ && memory.size() <= most_bytes) rooms_.push_back(std::move(memory));
+  temporary_.clear();
+  borrowed_.clear();
+}
+
 void plan_constants::keep(const std::set<buffer_id>& read) {
   if (device_.info().host_memory) return;
+  rooms_.clear();
+  kept_ = true;
   for (const auto& [id, data] : literals_) {
     if (!read.contains(id)) {
       plan_.buffers[id].address = nullptr;

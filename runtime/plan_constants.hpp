@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ir/literal.hpp"
 #include "runtime/plan.hpp"
@@ -29,6 +30,11 @@ class plan_constants {
   // The device address of the constant, which is uploaded if necessary. Valid while this object exists; after keep(),
   // as long as the plan.
   const std::byte* address(buffer_id id);
+  // The same for `prepare` launches, valid until release(). Most constants are read by nothing else, and the device may
+  // have no room for all of them beside what is made of them.
+  const std::byte* temporary_address(buffer_id id);
+  // Says that the launches that read temporary addresses have been queued.
+  void release();
   const content_hash& hash_of(const literal& data);
   // Gives the plan the constants among `read`, which its steps read, and releases the others.
   void keep(const std::set<buffer_id>& read);
@@ -41,6 +47,12 @@ class plan_constants {
   std::map<storage, buffer_id> buffers_;
   std::map<buffer_id, literal> literals_;
   std::map<buffer_id, std::shared_ptr<const device_memory>> uploaded_;
+  // What temporary addresses point to: memory of another program, or own memory, which is reused in the order of the
+  // device's own stream until keep().
+  std::map<buffer_id, std::shared_ptr<const device_memory>> borrowed_;
+  std::map<buffer_id, device_memory> temporary_;
+  std::vector<device_memory> rooms_;
+  bool kept_ = false;
   std::map<std::pair<const std::byte*, std::size_t>, content_hash> hashes_;
 };
 

@@ -1,9 +1,12 @@
 // Compiles the kernels of a program to launches of its plans.
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 #include "ir/empty_results.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
+#include "runtime/alias.hpp"
 #include "runtime/plan_builder.hpp"
 
 namespace kiln {
@@ -143,6 +146,34 @@ std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const nat
     }
   }
   return scratch;
+}
+
+void plan_builder::prepare_largest_first(const module& m) {
+  constexpr std::size_t least_bytes = std::size_t{64} << 20;
+  constexpr buffer_id no_constant = std::numeric_limits<buffer_id>::max();
+  struct use {
+    std::size_t bytes = 0;
+    const code_object* object = nullptr;
+    std::vector<buffer_id> inputs{};
+  };
+  std::vector<use> uses;
+  for (const instruction& i : m.instructions()) {
+    use found{.object = i.op().get_if<code_object>()};
+    if (!found.object || called(*found.object) || gives_no_elements(i) ||
+        parts_->row_kernels.contains(found.object->payload))
+      continue;
+    const auto& launches = parts_->kernels[kernel_index_.at(found.object->payload)].launches;
+    if (std::ranges::none_of(launches, &launch::prepare)) continue;
+    for (value v : i.inputs()) {
+      const literal* data = module::constant(alias_root(v));
+      found.inputs.push_back(data ? constant_buffer(*data) : no_constant);
+      if (data) found.bytes = std::max(found.bytes, data->bytes().size());
+    }
+    if (found.bytes >= least_bytes) uses.push_back(std::move(found));
+  }
+  std::ranges::stable_sort(uses, std::greater(), &use::bytes);
+  for (const use& each : uses)
+    parts_->prepared(kernel_index_.at(each.object->payload), each.object->payload, each.inputs, nullptr);
 }
 
 // From here on, the table of sizes has the expressions.

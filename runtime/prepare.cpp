@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ir/mapped_pages.hpp"
+#include "ir/shared_layout.hpp"
 #include "runtime/arena.hpp"
 #include "runtime/code_identity.hpp"
 
@@ -69,10 +70,25 @@ std::vector<std::vector<std::size_t>> makers(const native_kernel& kernel, const 
   return result;
 }
 
+// A key for a buffer whose only launch says what it makes of its only input (shared_layout.hpp), or none.
+std::optional<content_hash> key_of_layout(const prepare_request& request, std::size_t buffer,
+                                          const std::vector<std::size_t>& launches) {
+  if (launches.size() != 1) return std::nullopt;
+  const launch& what = request.kernel.launches[launches[0]];
+  const std::string_view layout = shared_layout_of(what.symbol);
+  if (layout.empty() || what.arguments.size() != 2) return std::nullopt;
+  const auto input = std::ranges::find(what.arguments, buffer_kind::input, &launch_argument::kind);
+  if (input == what.arguments.end()) return std::nullopt;
+  field_hasher key;
+  key.add("kiln prepared layout 1").add(layout).add(request.kernel.scratch[buffer].bytes);
+  return key.add(request.hash(input->index)).finish();
+}
+
 // A key for each prepared buffer that the launches of `done` write. It covers the constants that those launches read
 // and what they compute. On the host that is their machine code, if it can be separated from the rest of the kernel;
 // otherwise it is the kernel's hash and the launches' numbers. The rest of the kernel is not covered, so kernels for
-// other batch sizes, models or configurations share the buffer if they pack the same way.
+// other batch sizes, models or configurations share the buffer if they pack the same way. On GPUs, where the
+// code of a launch cannot be separated, a launch may say what it makes instead.
 std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& request, const std::vector<bool>& done,
                                                      bool host) {
   const native_kernel& kernel = request.kernel;
@@ -82,6 +98,7 @@ std::vector<std::optional<content_hash>> buffer_keys(const prepare_request& requ
   const auto launches_of = makers(kernel, done);
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!kernel.scratch[b].prepared || launches_of[b].empty()) continue;
+    if (!host && (keys[b] = key_of_layout(request, b, launches_of[b]))) continue;
     field_hasher key;
     key.add("kiln prepared buffer 2").add(static_cast<std::int64_t>(object ? machine_of(kernel.object) : 0));
     // Buffers are numbered in order of first use; the buffer that the key is for comes first.

@@ -12,10 +12,12 @@ prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& 
   prepare_request request{kernels[kernel], payload, {}, {}, {}, {}};
   for (std::size_t k = 0; k < inputs.size(); ++k)
     request.constants.push_back(rows && rows->inputs[k].per_row ? nullptr : constants.literal_of(inputs[k]));
-  request.address = [&](std::size_t input) { return constants.address(inputs[input]); };
+  request.address = [&](std::size_t input) { return constants.temporary_address(inputs[input]); };
   request.hash = [&](std::size_t input) { return constants.hash_of(*request.constants[input]); };
   request.function = [&](const std::string& symbol) { return base.library->find(kernel, symbol); };
-  return prepare.run(request);
+  prepared_kernel result = prepare.run(request);
+  constants.release();
+  return result;
 }
 
 bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to) {

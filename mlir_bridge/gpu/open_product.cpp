@@ -181,11 +181,14 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
   std::vector<sample> samples = find_samples(e, problem, find);
   if (samples.empty()) return emit_contraction(e, std::move(problem));
   if (!std::ranges::all_of(samples, [](const sample& s) { return s.copied_tile.has_value(); })) {
-    pack_operand(e, problem);
+    const std::optional<buffer> packed = pack_operand(e, problem);
     const problem_size size = staged_size(e, problem);
     for (sample& s : samples) {
       s.size = size, s.size.m = s.rows;
       if (!s.copied_tile) s.narrow = find_narrow(e, problem, s.rows);
+      // All versions read the same copy of the weights.
+      if (packed && s.copied && s.copied->b.memory.type == packed->type && storage_bits(packed->type) == 16)
+        s.copied->b = in_rows(s.copied->b, *packed), s.copied_size.b_k_inner = true;
     }
   }
   const std::vector<version> versions = find_versions(e, problem, samples);

@@ -11,6 +11,7 @@
 #include "ir/error.hpp"
 #include "ir/invalid_shape.hpp"
 #include "mlir_bridge/dialect/convert.hpp"
+#include "mlir_bridge/kernel/origin_attributes.hpp"
 #include "mlir_bridge/kernel/portable_kernel_impl.hpp"
 
 namespace kiln {
@@ -186,6 +187,23 @@ void retype(mlir::Operation& op, dim_solver& solver, bool open, bool sized) {
   set_types(op.getResults(), inferred);
 }
 
+// Notes on the kernel, before it gets its sizes, what its generator needs to know of those that it had.
+void keep_origin(dialect::KernelOp kernel) try {
+  const shape result = dialect::to_shape(kernel.getResultTypes().back());
+  if (result.rank() < 2 || result.dims[result.rank() - 2].is_static()) return;
+  dim_bindings ones;
+  const dim& rows = result.dims[result.rank() - 2];
+  for (const std::string& symbol : rows.symbols()) ones[symbol] = 1;
+  std::uint64_t static_inputs = 0;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (i < 64 && dialect::to_shape(type).is_static()) static_inputs |= std::uint64_t{1} << i;
+  mlir::Builder builder(kernel.getContext());
+  kernel->setAttr(fewest_rows_attribute, builder.getI64IntegerAttr(rows.substitute(ones).value()));
+  kernel->setAttr(static_inputs_attribute, builder.getI64IntegerAttr(static_cast<std::int64_t>(static_inputs)));
+} catch (const error&) {
+  // The number of rows has no value where all symbols are 1: a quotient by 0.
+}
+
 }  // namespace
 
 void portable_kernel::specialize(std::span<const shape> inputs, std::span<const shape> outputs) {
@@ -198,6 +216,7 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");
   if (open) check_symbols(solver, kernel.getArgumentTypes(), inputs);
 
+  if (!open && sized) keep_origin(kernel);
   mlir::Block& body = kernel.getBody().front();
   set_types(body.getArguments(), inputs);
   for (mlir::Operation& op : body.without_terminator())

@@ -6,7 +6,7 @@ namespace kiln::gpu {
 namespace {
 
 // How much unused memory an idle process keeps, because other processes may need the device's memory.
-constexpr std::size_t kept_bytes = std::size_t{256} << 20;
+constexpr std::size_t kept_bytes = std::size_t{64} << 20;
 
 // Blocks are reused for requests of the same rounded size. 512 bytes is the drivers' own alignment and 2 MiB their page
 // size.

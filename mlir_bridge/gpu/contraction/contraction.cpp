@@ -1,6 +1,7 @@
 // Selects the generator of a contraction and prepares its operands.
 #include "mlir_bridge/gpu/contraction/contraction.hpp"
 
+#include "ir/ops/contraction.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/gather.hpp"
@@ -13,9 +14,6 @@ namespace kiln::gpu {
 
 namespace {
 
-// The depth of packed operands is padded to a multiple of this many chunks, which is a multiple of every tile's step.
-constexpr std::int64_t packed_chunks = 8;
-
 // Writes the result of a contraction with depth 0: all sums are 0.
 void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
   e.parallel_open("zeros", {problem.batch, problem.m, problem.n}, 1, [&](std::span<const Value> at) {
@@ -27,8 +25,9 @@ void emit_zeros(kernel_emitter& e, const contraction_problem& problem) {
 
 }  // namespace
 
-void pack_operand(kernel_emitter& e, contraction_problem& problem) {
-  if (problem.pack_b) pack_b(e, problem, packed_chunks * elements_of_chunk(problem.types().factor));
+std::optional<buffer> pack_operand(kernel_emitter& e, contraction_problem& problem) {
+  if (!problem.pack_b) return std::nullopt;
+  return pack_b(e, problem, e.anchor()->op().is<dot>() ? e.anchor()->inputs()[1] : value{});
 }
 
 problem_size staged_size(kernel_emitter& e, const contraction_problem& problem) {
@@ -56,7 +55,7 @@ bool emit_joined_contraction(kernel_emitter& e, contraction_problem problem) {
   if (problem.pack_b && problem.second) {
     contraction_problem other = problem;
     other.b = problem.second->b;
-    pack_operand(e, other);
+    pack_b(e, other, problem.second->result.producer->inputs()[1]);
     problem.second->b = other.b;
   }
   pack_operand(e, problem);

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "ir/ops/contraction.hpp"
+#include "mlir_bridge/codegen/open_origin.hpp"
+#include "mlir_bridge/gpu/contraction/packing.hpp"
 #include "mlir_bridge/gpu/split_f32.hpp"
 
 namespace kiln::gpu {
@@ -29,7 +31,9 @@ bool multiplies(element_type a, element_type b) {
          (small(a) && small(b));
 }
 
-// Emits a stage that copies the operand to [rows, k] with k innermost and rows padded to whole 16 bytes.
+bool is_short_float(element_type type) { return type == element_type::f16 || type == element_type::bf16; }
+
+// Emits a stage that copies 8-bit elements to [rows, k] with k innermost and rows padded to whole 16 bytes.
 wgmma_operand transposed_copy(kernel_emitter& e, const wgmma_operand& from, std::int64_t batch) {
   wgmma_operand to = from;
   const std::int64_t elements = map_alignment / bytes_of(from.memory.type), matrices = from.batch_pitch ? batch : 1;
@@ -158,6 +162,22 @@ bool open_rows(wgmma_problem& p, const dim& rows, bool rest_is_static) {
 
 axis_index at(Value base) { return {base, 0, {}}; }
 
+// Returns true if kernels for other numbers of rows read a copy of the weights [k, n] with k innermost
+// (contraction/packing.hpp), because they have too few rows for wgmma. This kernel then reads the copy, too: both
+// layouts would take twice the memory.
+bool reads_shared_copy(const kernel_emitter& e, const wgmma_problem& p) {
+  const auto origin = find_origin(e.configuration);
+  const auto has_copy = [&](const wgmma_operand& weights) {
+    const buffer& memory = weights.memory;
+    return is_short_float(memory.type) && !weights.k_inner && weights.source.type().rank() == 2 &&
+           memory.kind == buffer_kind::input && origin->is_static(memory.index);
+  };
+  if (!origin || p.batch != 1 || p.open_m || !has_copy(p.b) || (p.second_b && !has_copy(*p.second_b))) return false;
+  wgmma_size fewest = size_of(e, p);
+  fewest.m = origin->fewest_rows, fewest.n = p.n, fewest.products = 1, fewest.scaled = false;
+  return !choose_wgmma_tile(fewest, e.target, {});
+}
+
 }  // namespace
 
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows) {
@@ -221,6 +241,10 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_pr
     where.push_back(at(row));
     return where;
   };
+  if (reads_shared_copy(e, p)) {
+    p.b.rearrange = true;
+    if (p.second_b) p.second_b->rearrange = true;
+  }
   return p;
 }
 
@@ -352,9 +376,22 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const d
   return p;
 }
 
+wgmma_operand in_rows(const wgmma_operand& of, const buffer& copy) {
+  wgmma_operand result = of;
+  result.memory = copy;
+  result.k_inner = true;
+  result.rearrange = false;
+  result.pitch = copy.dims().back();
+  return result;
+}
+
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem) {
+  if (problem.second_b && problem.second_b->rearrange)
+    *problem.second_b = in_rows(*problem.second_b, pack_weights(e, problem.second_b->source));
   for (wgmma_operand* o : {&problem.a, &problem.b}) {
-    if (o->rearrange) *o = transposed_copy(e, *o, problem.batch);
+    if (o->rearrange)
+      *o = is_short_float(o->memory.type) ? in_rows(*o, pack_weights(e, o->source))
+                                          : transposed_copy(e, *o, problem.batch);
     if (o->parts == 1) continue;
     const bool rows_are_open = o == &problem.a && problem.open_m && !problem.image;
     dim matrices = problem.batch;

@@ -23,7 +23,8 @@ struct wgmma_operand {
   std::int64_t pitch = 0;
   // Elements from one matrix to the next; 0 if the same matrix serves all batches.
   std::int64_t batch_pitch = 0;
-  // The operand (an 8-bit constant) is first copied to whole rows with k innermost.
+  // The operand is first copied to whole rows with k innermost: an 8-bit constant, or 16-bit weights of which kernels
+  // of other sizes read such a copy.
   bool rearrange = false;
   // Number of bf16 matrices that an f32 operand is split into; they lie one after the other.
   std::int64_t parts = 1;
@@ -93,6 +94,8 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_pr
 tensor_map make_image_map(const wgmma_problem& problem);
 // For convolutions with channels last: 1x1, or any window with stride 1 over two axes.
 std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const dim_bindings& sample = {});
+// Returns the operand as it is read from a copy of it [1, rows, depth], whose rows may be padded.
+wgmma_operand in_rows(const wgmma_operand& of, const buffer& copy);
 // Emits the stages that rearrange operands, and makes the problem read their results. Those that every run needs are
 // empty where `used` is 0.
 void rearrange_operands(kernel_emitter& e, wgmma_problem& problem);

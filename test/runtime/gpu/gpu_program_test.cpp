@@ -92,6 +92,35 @@ TEST_P(gpu_programs, programs_share_weights_and_modules) {
   EXPECT_GT(control.live(), before);
 }
 
+// Kernels with different code share what they make of a constant if their launches say so, and a constant that only
+// such launches read is not uploaded again for the second kernel.
+TEST_P(gpu_programs, kernels_share_what_they_make_in_a_layout_with_a_name) {
+  auto device = open_stand_in(GetParam());
+  for (const char* pack : {"reverse", "reverse_shared_f32_depth_last"}) {
+    program p;
+    module& m = p.main();
+    const value w = m.add_constant(vector_literal(ramp(1.0f)));
+    const launch packing = make_launch(pack, n, {in(1), scratch(0)}, true),
+                 multiply = make_launch("multiply", n, {in(0), scratch(0), out(0)});
+    const scratch_buffer packed{n * sizeof(float), true};
+    value y = call(p, m, "first", make_kernel({packing, multiply}, {packed}), {m.add_parameter("x", vector_type), w},
+                   {vector_type});
+    const auto other =
+        make_kernel({packing, multiply, make_launch("twice", n, {out(0), scratch(1)})}, {packed, {n * sizeof(float)}});
+    y = call(p, m, "second", other, {y, w}, {vector_type});
+    m.set_outputs({y}, {"y"});
+    executable e = load(p, *device);
+    const bool shares = pack != std::string("reverse");
+    EXPECT_EQ(e.plan().report.prepared_made, shares ? 1u : 2u);
+    EXPECT_EQ(e.plan().report.prepared_bytes, (shares ? 1 : 2) * n * sizeof(float));
+    const std::vector<float> result = floats(e.evaluate(std::vector{vector_literal(ramp(2.0f))})[0]);
+    for (std::size_t i = 0; i < n; ++i) {
+      const float weight = 1.0f + static_cast<float>(n - 1 - i);
+      EXPECT_EQ(result[i], (2.0f + static_cast<float>(i)) * weight * weight);
+    }
+  }
+}
+
 TEST_P(gpu_programs, on_the_callers_stream_without_waiting) {
   auto device = open_stand_in(GetParam());
   executable e = load(plain_program(), *device);

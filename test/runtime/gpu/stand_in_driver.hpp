@@ -41,10 +41,11 @@ inline const stand_in::control& control_of(const stand_in_kind& kind) {
 }
 
 inline std::vector<std::byte> module_text(const std::string& extra = {}) {
-  std::string text = std::string(stand_in::module_first_line) +
-                     "add\ntwice\nexponential\nsum_parts\nsum_total\nreverse\nmultiply\nplus_minus\nbelow_limit\nadd_"
-                     "iteration\nadd_counter\ntwice_mapped\nfault\nhang\n" +
-                     extra + stand_in::module_last_line;
+  std::string text =
+      std::string(stand_in::module_first_line) +
+      "add\ntwice\nexponential\nsum_parts\nsum_total\nreverse\nreverse_shared_f32_depth_last\nmultiply\nplus_"
+      "minus\nbelow_limit\nadd_iteration\nadd_counter\ntwice_mapped\nfault\nhang\n" +
+      extra + stand_in::module_last_line;
   std::vector<std::byte> bytes(text.size() + 1);
   std::memcpy(bytes.data(), text.c_str(), bytes.size());
   return bytes;

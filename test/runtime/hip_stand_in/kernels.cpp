@@ -39,6 +39,8 @@ constexpr kernel kernels[] = {
     {"sum_parts", sum_parts, 2},
     {"sum_total", sum_total, 2},
     {"reverse", reverse, 2},
+    // Says what it makes (ir/shared_layout.hpp).
+    {"reverse_shared_f32_depth_last", reverse, 2},
     {"multiply", multiply, 3},
     {"plus_minus", plus_minus, 3},
     {"below_limit", below_limit, 2},
