@@ -196,7 +196,8 @@ TEST(gpu_open, large_products_use_the_copy_engine) {
     ASSERT_NE(used, kernel.launches.end());
     ASSERT_EQ(used->tensor_maps.size(), 2u) << rows;
     EXPECT_EQ(used->tensor_maps[0].dims, (std::vector<std::int64_t>{768, rows}));
-    EXPECT_EQ(used->tensor_maps[1].dims, (std::vector<std::int64_t>{3072, 768}));
+    // The copy with the depth innermost that products of few rows read, too (ir/shared_layout.hpp).
+    EXPECT_EQ(used->tensor_maps[1].dims, (std::vector<std::int64_t>{768, 3072}));
     if (rows == 20) EXPECT_EQ(used->tensor_maps[0].box[1], 24);
   }
 }
