@@ -132,7 +132,8 @@ void know_elements(import_state& state, builder& b, const std::string& name, val
   known_elements elements;
   for (std::int64_t i = 0; i < type.element_count(); ++i) {
     dim symbol = value_symbol(name, i);
-    state.known.facts.set_range(symbol.str(), 0, type.type == element_type::boolean ? 1 : INT64_MAX);
+    state.known.facts.set_range(symbol.str(), least_value(state, symbol),
+                                type.type == element_type::boolean ? 1 : INT64_MAX);
     elements.push_back(symbol);
   }
   b.set_known(input, std::move(elements));
@@ -338,6 +339,8 @@ void scope::import_node(::onnx::NodeProto& proto, int index) {
     throw dims_differ(what + e.what(), e.a(), e.b());
   } catch (const value_needed& e) {
     throw value_needed(what + e.what());
+  } catch (const negative_value_wanted&) {
+    throw;
   } catch (const error& e) {
     throw error(e.kind(), what + e.what());
   } catch (const std::bad_alloc&) {

@@ -46,6 +46,8 @@ struct import_state {
   dim_params dimensions = {};  // dimensions of the main graph's inputs
   // Whether elements of the main graph's small integer inputs are treated as symbols.
   bool values_as_symbols = false;
+  // Least values of those of these symbols that may be negative (input_values.hpp); null if none may be.
+  const std::map<std::string, std::int64_t>* least_values = nullptr;
   std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)
   // Shared by all attempts to import the model.
   branch_decisions* branches = nullptr;

@@ -171,9 +171,10 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// Each attempt to import consumes the parsed message. The import starts again in four cases. If two different symbols
+// Each attempt to import consumes the parsed message. The import starts again in five cases. If two different symbols
 // must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If values are
-// needed, the elements of small inputs become symbols. If a branch must be assumed, or the branches of an If merged,
+// needed, the elements of small inputs become symbols; those may be negative where an operator asks for it, unless that
+// fails. If a branch must be assumed, or the branches of an If merged,
 // the next attempt does so (branch_decisions.hpp). If all of that fails with pasts that may be empty, everything is
 // tried again with pasts of at least one element. Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
@@ -185,6 +186,9 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   // The failure of the first attempt that had all the assumptions it asked for.
   std::exception_ptr first_failure;
   bool values_as_symbols = false, pasts_may_be_empty = true;
+  // Least values of elements of inputs that may be negative; no longer used once an import with them has failed.
+  std::map<std::string, std::int64_t> least_values;
+  bool values_may_be_negative = true;
   constexpr int most_attempts = 256;
   constexpr std::size_t bytes_of_node = 2048;  // parsing takes the time of a node
   const std::size_t most_work = 2 * options.max_nodes;
@@ -195,6 +199,7 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
+    if (values_may_be_negative) state.least_values = &least_values;
     state.pasts_may_be_empty = pasts_may_be_empty;
     state.branches = &branches;
     branches.begin();
@@ -206,6 +211,10 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         throw error(error_kind::unsupported,
                     what + ": " + std::to_string(attempt) +
                         " assumptions about its sizes and branches do not suffice: " + e.what());
+      if (const auto* negative = dynamic_cast<const negative_value_wanted*>(&e)) {
+        least_values[negative->symbol] = negative->least;
+        continue;
+      }
       if (branches.again()) continue;
       if (!branches.wanted()) {
         if (const auto* differ = dynamic_cast<const dims_differ*>(&e))
@@ -217,6 +226,11 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
           }
         if (dynamic_cast<const value_needed*>(&e) && !values_as_symbols) {
           values_as_symbols = true;
+          continue;
+        }
+        if (values_may_be_negative && !least_values.empty()) {
+          values_may_be_negative = false;
+          equal.clear(), branches = {};
           continue;
         }
         if (!first_failure) first_failure = std::current_exception();

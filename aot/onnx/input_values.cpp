@@ -63,6 +63,21 @@ void check_given_inputs(const import_options& options, const ::onnx::GraphProto&
   }
 }
 
+bool may_be_negative(node& n, const dim& d, std::int64_t least) {
+  const import_state& state = n.owner.state();
+  if (!state.least_values || &n.b.target() != &state.result.main()) return false;
+  const std::string symbol = d.str();
+  if (!d.is_symbol() || !symbol.starts_with(value_prefix) || n.b.facts().upper(d) == 1) return false;
+  if (!state.least_values->contains(symbol)) throw negative_value_wanted(symbol, least);
+  return true;
+}
+
+std::int64_t least_value(const import_state& state, const dim& symbol) {
+  if (!state.least_values) return 0;
+  const auto found = state.least_values->find(symbol.str());
+  return found == state.least_values->end() ? 0 : found->second;
+}
+
 void know_summary(node& n, summary s, value data, value result) {
   import_state& state = n.owner.state();
   if (!state.values_as_symbols || &n.b.target() != &state.result.main()) return;

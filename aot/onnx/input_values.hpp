@@ -17,6 +17,25 @@ value given_input(builder& b, const std::string& name, const shape& declared, co
 // Throws error{usage} if a value is given for an input that the graph does not have.
 void check_given_inputs(const import_options& options, const ::onnx::GraphProto& graph);
 
+// Elements of inputs that decide sizes are taken to be at least 0. Where an operator gives negative ones a meaning (-1
+// in the shape of a Reshape, places of a Slice that count from the end), it throws this, and the import starts again
+// with `least` as the least value of this symbol.
+class negative_value_wanted : public error {
+ public:
+  negative_value_wanted(std::string symbol, std::int64_t least)
+      : error(error_kind::unsupported, "a negative value of '" + symbol + "'"),
+        symbol(std::move(symbol)),
+        least(least) {}
+  std::string symbol;
+  std::int64_t least;
+};
+
+// Returns whether the operator must allow for negative values of d, down to `least`: d is an element of an input.
+// Throws negative_value_wanted if it is the first to ask for this element.
+bool may_be_negative(node& n, const dim& d, std::int64_t least);
+// The least value of an element of an input that has become a symbol.
+std::int64_t least_value(const import_state& state, const dim& symbol);
+
 // If all elements of an input, possibly converted and reshaped, are reduced to `result`, and elements of inputs may
 // decide sizes (import_state::values_as_symbols), then `result` is known to be a symbol.
 void know_summary(node& n, summary s, value data, value result);

@@ -1,6 +1,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "ir/bind_shapes.hpp"
 #include "ir/container/flat.hpp"
 #include "ir/container/program_limits.hpp"
 #include "ir/container/program_section.hpp"
@@ -193,7 +194,8 @@ class program_reader {
     for (const schema::Symbol* s : *stored_->symbols()) {
       budget_.take(64 + aligned_count(s->optimal()) * sizeof(std::int64_t));
       dim_range range{s->min(), s->max(), {}};
-      if (range.min < 0 || range.max < range.min)
+      const bool is_value = std::string_view(s->name()->c_str()).starts_with(value_prefix);  // it may be negative
+      if ((range.min < 0 && !is_value) || range.max < range.min)
         corrupted("symbol '" + s->name()->str() + "' has an impossible range");
       if (s->optimal()) range.optimal.assign(s->optimal()->begin(), s->optimal()->end());
       result_.symbols[budget_.text(s->name())] = std::move(range);

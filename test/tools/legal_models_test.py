@@ -194,6 +194,13 @@ class LegalModels(OperatorCase):
                 self.kiln("run", self.path("m.kiln"), "--quiet", "--output-dir", self.path("out"), *more)
                 self.agree(want, {o: np.load(self.path(f"out/{o}.npy")) for o in outputs})
 
+    def test_negative_numbers_among_inputs_that_decide_sizes(self):
+        nodes = [helper.make_node("Slice", ["x", "start", "end"], ["part"]), helper.make_node("Reshape", ["part", "sizes"], ["t"]), helper.make_node("Exp", ["t"], ["y"])]
+        inputs = [tensor("x", ["n"]), *(helper.make_tensor_value_info(name, TensorProto.INT64, [count]) for name, count in (("start", 1), ("end", 1), ("sizes", 2)))]
+        model = model_of(nodes, inputs, [tensor("y", ["a", "b"])])
+        for start, end, sizes in ((0, 12, [3, 4]), (-6, 12, [3, -1]), (1, -1, [-1, 5]), (-8, -2, [-1, 1])):
+            self.compare(model, {"x": normal(12), "start": np.array([start]), "end": np.array([end]), "sizes": np.array(sizes)})
+
     def test_the_refusal_names_the_input_and_the_flag(self):
         model = model_of([helper.make_node("Cast", ["axes"], ["t"], to=TensorProto.INT64), helper.make_node("ReduceSum", ["x", "t"], ["y"])],
                          [tensor("x", [2, 3]), tensor("axes", [None], TensorProto.INT32)], [onnx.helper.make_empty_tensor_value_info("y")])

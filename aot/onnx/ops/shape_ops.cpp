@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/symbolic.hpp"
@@ -19,11 +20,15 @@ std::vector<value> shape_of(node& n) {
 
 std::vector<value> size(node& n) { return {n.b.dims_tensor({n.type(0).elements()}, 0)}; }
 
+// Whether no dimension is -1, which would be the only one.
+bool is_listed(const known_elements& target) { return std::ranges::find(target, dim(-1)) == target.end(); }
+
 std::vector<value> reshaped(node& n) {
   auto target = n.known(1, "shape");
   const auto& dims = n.dims(0);
   bool zero_copies = n.integer("allowzero", 0) == 0;
   std::optional<std::size_t> open;
+  std::vector<std::size_t> perhaps_open;  // dimensions that are -1 for some values of an input
   dim total = 1;
   for (std::size_t i = 0; i < target.size(); ++i) {
     if (target[i] == dim(-1)) {
@@ -37,8 +42,15 @@ std::vector<value> reshaped(node& n) {
     }
     if (target[i].is_static() && target[i].value() < 0)
       invalid("the new shape has the negative dimension " + target[i].str());
+    if (is_listed(target) && may_be_negative(n, target[i], -1)) {
+      perhaps_open.push_back(i);
+      total = total * dim::max(target[i], dim(0) - target[i]);
+      continue;
+    }
     total = total * target[i];
   }
+  for (std::size_t i : perhaps_open)
+    target[i] = dim::max(target[i], 0) + dim::max(dim(0) - target[i], 0) * (n.type(0).elements() / dim::max(total, 1));
   if (open) {
     if (total == dim(0)) invalid("the new shape leaves a dimension of -1 open beside one of 0");
     target[*open] = n.type(0).elements() / total;

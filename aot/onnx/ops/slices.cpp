@@ -4,6 +4,7 @@
 
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
+#include "aot/onnx/input_values.hpp"
 #include "aot/onnx/ops/window.hpp"
 
 namespace kiln::onnx_import {
@@ -15,7 +16,8 @@ dim bound(node& n, dim at, const dim& size, const dim& low, const dim& high) {
   const dim_facts& facts = n.b.facts();
   if (at.is_static() && at.value() >= far) return high;
   if (at.is_static() && at.value() <= -far) return low;
-  if (facts.at_least(-1, at)) at = at + size;
+  if (may_be_negative(n, at, -far)) at = at + size * facts.max(facts.min(dim(0) - at, 1), 0);
+  else if (facts.at_least(-1, at)) at = at + size;
   // For some sizes this index counts from the end. Exporters mean the other sizes.
   else if (!facts.at_least(at, 0))
     n.b.need_equal(
