@@ -24,11 +24,13 @@ std::size_t bytes_of(const launch_argument& a, const instruction& i, const nativ
 
 }  // namespace
 
-double end_of(const tensor_map& map) {
+double end_of(const tensor_map& map) { return end_of(map, map.dims.back()); }
+
+double end_of(const tensor_map& map, std::int64_t outer) {
   // ir/native_kernel.cpp limits the sizes, so this does not overflow.
-  auto end = static_cast<double>(map.dims[0]) * storage_bits(map.type) / 8;
-  for (std::size_t d = 1; d < map.dims.size(); ++d)
-    end += static_cast<double>(map.dims[d] - 1) * static_cast<double>(map.strides[d - 1]);
+  const auto size = [&](std::size_t d) { return static_cast<double>(d + 1 == map.dims.size() ? outer : map.dims[d]); };
+  double end = size(0) * storage_bits(map.type) / 8;
+  for (std::size_t d = 1; d < map.dims.size(); ++d) end += (size(d) - 1) * static_cast<double>(map.strides[d - 1]);
   return end;
 }
 

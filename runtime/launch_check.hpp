@@ -22,6 +22,8 @@ std::string describe_instruction(const instruction& i);
 
 // One past the last byte that the map describes, from the start of its buffer.
 double end_of(const tensor_map& map);
+// The same with another outermost dimension.
+double end_of(const tensor_map& map, std::int64_t outer);
 
 // An instruction whose kernel has tensor maps of known sizes must have static shapes for these. `family` is the target
 // family of the device: "cpu", "amdgpu" or "nvidia". Throws error{corrupted}, naming the instruction.

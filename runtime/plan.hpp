@@ -48,10 +48,16 @@ struct plan_buffer {
 };
 
 // An argument that is passed as a tensor descriptor.
+// A plan for new sizes is a copy of another, so what does not depend on sizes is shared, and the rest is not in memory
+// of its own.
 struct plan_tensor_map {
   std::uint32_t argument = 0;  // index in plan::arguments
-  tensor_map map;
   std::uint32_t revision = 0;  // counts the changes of its sizes (plan_series.hpp)
+  std::shared_ptr<const tensor_map> form;
+  // In place of the last of form->dims and of form->box[1], unless they are 0.
+  std::int64_t outer = 0, rows = 0;
+  // Makes `to`, whose memory is used again, the map with these numbers.
+  void fill(tensor_map& to) const;
 };
 
 struct launch_step {

@@ -35,6 +35,7 @@ std::optional<plan> plan_filler::fill() {
   set_buffers();
   set_ports();
   if (!set_maps(parts_, sizes_, plan_) || !add_steps()) return std::nullopt;
+  drop_unused_scratch();
   find_neighbours();
   place_zeroed();
   place_arena();
@@ -104,6 +105,18 @@ bool plan_filler::add_steps() {
     }
   }
   return true;
+}
+
+void plan_filler::drop_unused_scratch() {
+  if (room_) return;  // a series has the memory of its largest sizes
+  std::vector<bool> used(plan_.buffers.size());
+  for (const plan_block& block : plan_.blocks)
+    for (const plan_step& step : block.steps)
+      if (const auto* launch = std::get_if<launch_step>(&step.what))
+        for (std::uint32_t a = 0; a < launch->argument_count; ++a)
+          used[plan_.arguments[launch->first_argument + a]] = true;
+  for (buffer_id b : parts_.scratch)
+    if (!used[b]) plan_.buffers[b].bytes = 0;
 }
 
 // Zeroed buffers never share memory, not even with each other, because kernels may run concurrently.

@@ -36,6 +36,8 @@ class plan_filler {
   void set_buffers();
   void set_ports();
   bool add_steps();
+  // Takes away the scratch memory of launches that are not in the plan because their grid is empty.
+  void drop_unused_scratch();
   // Finds launches that run side by side on the host (side_by_side.cpp), and how long their buffers live.
   void find_neighbours();
   bool is_worth_a_thread(const launch_step& launch) const;

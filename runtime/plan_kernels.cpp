@@ -142,7 +142,7 @@ std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const nat
     } else if (wanted.zeroed) {
       scratch.push_back(add_buffer({buffer_place::zeroed, size.bytes, 0, nullptr}, size.open));
     } else {
-      scratch.push_back(add_arena_buffer(at.scope, size));
+      scratch.push_back(parts_->scratch.emplace_back(add_arena_buffer(at.scope, size)));
     }
   }
   return scratch;
@@ -179,12 +179,14 @@ void plan_builder::prepare_largest_first(const module& m) {
 // From here on, the table of sizes has the expressions.
 void plan_builder::add_open_maps(const launch_step& step) {
   for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
-    tensor_map& map = plan_.tensor_maps[m].map;
+    const tensor_map& map = *plan_.tensor_maps[m].form;
     if (!map.open_outer && !map.open_rows) continue;
     open_map& added = parts_->maps.emplace_back(open_map{.map = m});
     if (map.open_outer) added.outer = parts_->sizes.add(*map.open_outer);
     if (map.open_rows) added.rows = parts_->sizes.add(*map.open_rows);
-    map.open_outer.reset(), map.open_rows.reset();
+    tensor_map form = map;
+    form.open_outer.reset(), form.open_rows.reset();
+    plan_.tensor_maps[m].form = std::make_shared<const tensor_map>(std::move(form));
   }
 }
 

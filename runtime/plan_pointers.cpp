@@ -9,6 +9,12 @@ alignas(64) std::byte nothing_at_all[64];
 
 void* plan_pointers::nothing() { return nothing_at_all; }
 
+void plan_tensor_map::fill(tensor_map& to) const {
+  to = *form;
+  if (outer) to.dims.back() = outer;
+  if (rows) to.box[1] = rows;
+}
+
 plan_pointers::plan_pointers(const plan& of, device& target, std::byte* arena, std::byte* zeroed)
     : plan_(&of),
       device_(&target),
@@ -58,7 +64,8 @@ launch_request plan_pointers::launch(const launch_step& step) {
     const plan_tensor_map& what = plan_->tensor_maps[m];
     void* base = table_[plan_->arguments[what.argument]];
     if (mapped_[m].base == base && mapped_[m].revision == what.revision) continue;
-    device_->encode(what.map, base, &maps_[m]);
+    what.fill(filled_);
+    device_->encode(filled_, base, &maps_[m]);
     mapped_[m] = {base, what.revision};
   }
   return {step.kernel, step.grid,      step.grid_y, step.grid_z,

@@ -56,6 +56,7 @@ class plan_pointers {
     std::uint32_t revision = 0;
   };
   std::vector<encoded_for> mapped_;  // per plan tensor map
+  tensor_map filled_;                // the last one that was encoded
   std::vector<std::uint32_t> counters_;
 };
 

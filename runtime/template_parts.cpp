@@ -22,23 +22,23 @@ prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& 
 
 bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to) {
   constexpr std::int64_t most_dim = std::int64_t{1} << 32, most_box = 256;
-  std::vector<tensor_map> changed;
+  const auto at = [&](size_table::index i) { return i == size_table::none ? 0 : sizes[i]; };
   for (const open_map& open : parts.maps) {
-    tensor_map& map = changed.emplace_back(to.tensor_maps[open.map].map);
-    if (open.outer != size_table::none) map.dims.back() = sizes[open.outer];
-    if (open.rows != size_table::none) map.box[1] = sizes[open.rows];
-    const buffer_id buffer = to.arguments[to.tensor_maps[open.map].argument];
+    const plan_tensor_map& map = to.tensor_maps[open.map];
+    const bool open_outer = open.outer != size_table::none, open_rows = open.rows != size_table::none;
+    const std::int64_t outer = open_outer ? at(open.outer) : map.form->dims.back();
+    const buffer_id buffer = to.arguments[map.argument];
     const size_table::index size = parts.buffer_sizes[buffer];
     const double bytes =
         size == size_table::none ? static_cast<double>(to.buffers[buffer].bytes) : static_cast<double>(sizes[size]);
-    if (map.dims.back() < 1 || map.dims.back() > most_dim || (open.rows != size_table::none && map.box[1] < 1) ||
-        (open.rows != size_table::none && map.box[1] > most_box) || end_of(map) > bytes)
+    if (outer < 1 || outer > most_dim || (open_rows && (at(open.rows) < 1 || at(open.rows) > most_box)) ||
+        end_of(*map.form, outer) > bytes)
       return false;
   }
-  for (std::size_t i = 0; i < changed.size(); ++i) {
-    plan_tensor_map& map = to.tensor_maps[parts.maps[i].map];
-    if (map.map == changed[i]) continue;
-    map.map = std::move(changed[i]);
+  for (const open_map& open : parts.maps) {
+    plan_tensor_map& map = to.tensor_maps[open.map];
+    if (map.outer == at(open.outer) && map.rows == at(open.rows)) continue;
+    map.outer = at(open.outer), map.rows = at(open.rows);
     ++map.revision;
   }
   return true;
@@ -64,7 +64,8 @@ launch_step append_launch(plan& to, const launch& what, kernel_handle function, 
   }
   for (std::uint32_t early : what.early_arguments)
     step.waits &= to.buffers[to.arguments[step.first_argument + early]].place == buffer_place::fixed;
-  for (const tensor_map& map : what.tensor_maps) to.tensor_maps.push_back({step.first_argument + map.argument, map});
+  for (const tensor_map& map : what.tensor_maps)
+    to.tensor_maps.push_back({step.first_argument + map.argument, 0, std::make_shared<const tensor_map>(map)});
   return step;
 }
 

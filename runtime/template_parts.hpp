@@ -93,6 +93,7 @@ struct template_parts {
   std::vector<template_scope> scopes;
   std::vector<arena_packer> packers;            // per scope, of the last plans
   std::vector<size_table::index> buffer_sizes;  // per buffer of `base`, or none
+  std::vector<buffer_id> scratch;               // of launches, in the arena
   std::vector<open_port> ports;
   std::vector<open_table> tables;
   std::vector<open_map> maps;

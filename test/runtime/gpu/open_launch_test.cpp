@@ -99,6 +99,29 @@ TEST_P(gpu_open_launches, a_template_fills_in_grids_and_tables) {
   EXPECT_FALSE(plans.at({}));
 }
 
+// A version of a kernel that is not used at some sizes needs no scratch memory there.
+TEST_P(gpu_open_launches, scratch_of_empty_grids_takes_no_memory) {
+  auto device = open_stand_in(GetParam());
+  program p;
+  module& m = p.main();
+  const dim batch = dim::symbol("batch"), many = dim::min(batch, 9) / 9;  // 1 from 9 on
+  native_kernel kernel = make_kernel(
+      {make_launch("sum_parts", 1, {in(0), scratch(0)}), make_launch("sum_total", 1, {scratch(0), out(0)})});
+  for (launch& l : kernel.launches) l.open_grid = batch * many;
+  kernel.launches.push_back(make_launch("twice", 1, {in(0), out(0)}));
+  kernel.launches.back().open_grid = batch * (1 - many);
+  kernel.scratch.resize(1);
+  kernel.scratch[0].open_bytes = batch * 4096;
+  m.set_outputs({call(p, m, "open", kernel, {m.add_parameter("x", vector_type)}, {vector_type})}, {"y"});
+  plan_template plans(p, *device);
+  for (std::int64_t size : {5, 9, 6, 10}) {
+    const auto made = plans.at({{"batch", size}});
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->report.launches, size < 9 ? 1u : 2u);
+    EXPECT_EQ(made->arena_bytes, size < 9 ? 0u : static_cast<std::size_t>(size) * 4096);
+  }
+}
+
 // y = kernel(x) with a tensor map of 32 elements that are open rows.
 program program_of_open_map(const dim& rows) {
   program p;
@@ -118,14 +141,18 @@ TEST_P(gpu_open_launches, a_template_fills_in_tensor_maps) {
   for (std::int64_t rows : {std::int64_t{1}, std::int64_t{n / 4}}) {
     const auto made = plans.at({{"batch", rows}});
     ASSERT_TRUE(made);
-    EXPECT_EQ(made->tensor_maps.at(0).map.dims, (std::vector<std::int64_t>{4, rows}));
-    EXPECT_FALSE(made->tensor_maps[0].map.open_outer);
+    tensor_map map;
+    made->tensor_maps.at(0).fill(map);
+    EXPECT_EQ(map.dims, (std::vector<std::int64_t>{4, rows}));
+    EXPECT_FALSE(map.open_outer);
   }
   EXPECT_FALSE(plans.at({{"batch", n / 4 + 1}})) << "larger than its buffer";
   const dim_bindings sizes{{"batch", 2}};
   plan_options options;
   options.sizes = &sizes;
-  EXPECT_EQ(make_plan(program_of_open_map(batch), *device, options).tensor_maps.at(0).map.dims.back(), 2);
+  tensor_map map;
+  make_plan(program_of_open_map(batch), *device, options).tensor_maps.at(0).fill(map);
+  EXPECT_EQ(map.dims.back(), 2);
 }
 
 TEST_P(gpu_open_launches, a_series_encodes_tensor_maps_again) {
