@@ -20,8 +20,9 @@ struct back_end {
   // Runs LLVM's code generator at its highest optimization level instead of the default one.
   bool aggressive = false;
   bool small_code_model = false;
-  // Optimizes the kernels of our generators with kernel_pipeline() instead of LLVM's O3 pipeline.
-  bool short_pipeline = false;
+  // Optimizes the kernels of our generators with kernel_pipeline() instead of LLVM's O3 pipeline: all of them, or
+  // products for all sizes, which may have several versions (ptxas optimizes them again).
+  bool short_pipeline = false, short_pipeline_of_versions = false;
   // Runs LLVM's loop strength reduction. On CPUs it takes two fifths of the code generator's time and makes kernels at
   // most 2 % faster (bench/README.md, "Compile time of kernels").
   bool strength_reduction = true;

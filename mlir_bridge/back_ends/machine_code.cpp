@@ -115,7 +115,7 @@ std::vector<std::byte> emit(llvm::Module& module, const target_row& target, llvm
   return {data, data + bytes.size()};
 }
 
-void run_pipeline(llvm::Module& module, const target_row& target, loop_optimization loops) {
+void run_pipeline(llvm::Module& module, const target_row& target, loop_optimization loops, bool short_pipeline) {
   llvm::PipelineTuningOptions tuning;
   if (loops != loop_optimization::vectorize) {
     tuning.LoopVectorization = false;
@@ -136,17 +136,16 @@ void run_pipeline(llvm::Module& module, const target_row& target, loop_optimizat
   builder.crossRegisterProxies(loop_analyses, functions, components, modules);
   listener problems(module.getContext());
   const bool of_generators = loops != loop_optimization::vectorize;
-  auto passes = back_end_of(target.family).short_pipeline && of_generators
-                    ? kernel_pipeline()
-                    : builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3);
+  auto passes = short_pipeline && of_generators ? kernel_pipeline()
+                                                : builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3);
   passes.run(module, modules);
   problems.check();
 }
 
 }  // namespace
 
-void optimize(llvm::Module& module, const target_row& target, loop_optimization loops) {
-  run_pipeline(module, target, loops);
+void optimize(llvm::Module& module, const target_row& target, loop_optimization loops, bool short_pipeline) {
+  run_pipeline(module, target, loops, short_pipeline);
   const back_end& end = back_end_of(target.family);
   if (end.after_optimization) end.after_optimization(module, target);
 }

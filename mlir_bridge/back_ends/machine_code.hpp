@@ -22,8 +22,9 @@ enum class loop_optimization : std::uint8_t { unroll, vectorize };
 namespace codegen {
 
 // Sets the module's data layout and triple, runs LLVM's optimizer, and prepares the module for code generation
-// (back_end::after_optimization). Throws error{unsupported} for a triple that this build has no back end for.
-void optimize(llvm::Module& module, const target_row& target, loop_optimization loops);
+// (back_end::after_optimization). `short_pipeline`: with kernel_pipeline(), if the loops are those of our generators.
+// Throws error{unsupported} for a triple that this build has no back end for.
+void optimize(llvm::Module& module, const target_row& target, loop_optimization loops, bool short_pipeline);
 // Returns the assembly text (PTX for NVIDIA).
 std::string emit_assembly(llvm::Module& module, const target_row& target);
 // Returns the object; consumes the function bodies of the optimized module. If `assembly` is not null, code is

@@ -54,6 +54,7 @@ void add_statistics(native_kernel& kernel) {
 
 const back_end nvidia_back_end{.initialize = initialize,
                                .aggressive = true,
+                               .short_pipeline_of_versions = true,
                                .before_optimization = gpu::begin_as_dependent,
                                .emit = emit,
                                .add_statistics = add_statistics};

@@ -213,7 +213,7 @@ void check_guarded_product(const product_case& c, bool squared) {
   ASSERT_TRUE(module) << diagnostic.getMessage().str();
   module->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 600);
   const target_row target = find_target(c.target);
-  codegen::optimize(*module, target, loop_optimization::unroll);
+  codegen::optimize(*module, target, loop_optimization::unroll, /*short_pipeline=*/false);
   const exec_mask_report ours =
       check_exec_mask(gpu::disassemble(codegen::emit_object(*module, target, nullptr), "product"));
   EXPECT_EQ(ours.matrix_instructions, 1);
