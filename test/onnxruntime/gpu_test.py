@@ -131,7 +131,9 @@ class Gpu(unittest.TestCase):
         np.testing.assert_array_equal(y.numpy(), self.expected["y"])
 
     def test_runs_on_a_stream_of_the_caller_are_not_waited_for(self):
-        stream = ctypes.c_void_p()
+        context, stream = ctypes.c_void_p(), ctypes.c_void_p()
+        self.assertEqual(self.driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), 0)
+        self.assertEqual(self.driver.cuCtxSetCurrent(context), 0)
         self.assertEqual(self.driver.cuStreamCreate(ctypes.byref(stream), 1), 0)
         s = session(native_part(), graph="off", stream=stream.value)
         results = {n: room(shape) for n, shape in SHAPES.items()}

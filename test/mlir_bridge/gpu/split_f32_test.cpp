@@ -128,18 +128,13 @@ TEST(split_f32, one_query_divides_the_keys) {
   EXPECT_EQ(found.kernel.scratch.size(), 3u);
 }
 
-TEST(split_f32, few_rows_of_a_short_cache_use_the_vector_unit) {
-  const auto made = [](std::int64_t rows, std::int64_t keys) {
-    return finalize_for(attention{}, {{1, 12, rows, 64}, {1, 12, keys, 64}, {1, 12, keys, 64}});
+TEST(split_f32, one_tile_of_rows_has_shorter_blocks_of_keys) {
+  const auto bytes = [](std::int64_t rows, const kernel_configuration& configuration = {}) {
+    const std::vector<dims_of> inputs{{1, 12, rows, 64}, {1, 12, 512, 64}, {1, 12, 512, 64}};
+    return finalize_for(attention{}, inputs, f32, configuration).kernel.launches.at(0).lds_bytes;
   };
-  for (std::int64_t rows : {1, 4}) {
-    const finalized found = made(rows, 512);
-    EXPECT_THAT(found.ptx, Not(HasSubstr("mma.sync")));
-    ASSERT_EQ(found.kernel.launches.size(), 2u);
-    EXPECT_EQ(found.kernel.launches[0].grid, rows);  // four waves, one for each 128 keys of a row
-  }
-  EXPECT_THAT(made(5, 512).ptx, HasSubstr("mma.sync"));
-  EXPECT_THAT(made(1, 32).ptx, HasSubstr("mma.sync"));
+  EXPECT_EQ(bytes(16), bytes(16, {{"keys", 32}}));
+  EXPECT_EQ(bytes(17), bytes(17, {{"keys", 64}}));
 }
 
 TEST(stored_queries, deep_heads_read_queries_from_shared_memory) {

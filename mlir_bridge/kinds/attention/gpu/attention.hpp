@@ -118,7 +118,7 @@ std::vector<candidate> narrow_attention_space(kernel_emitter& e, const attention
 const matrix_instruction* attention_instruction(const kernel_emitter& e, element_type type);
 // Any floating type, any depth, on the vector unit. The configuration's "waves" overrules the choice.
 void emit_vector_attention(kernel_emitter& e, const attention_problem& problem, const dim& used = 1);
-// Few rows of a head of keys on the vector unit, which divides the keys; nothing at the sizes for which `used` is 0.
+// Few queries of open lengths, on the vector unit; nothing at the sizes for which `used` is 0.
 void emit_few_queries(const attention_problem& problem, const dim& used);
 std::vector<candidate> vector_attention_space(kernel_emitter& e, const attention_problem& problem);
 

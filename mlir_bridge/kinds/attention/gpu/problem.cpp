@@ -254,14 +254,6 @@ dim sizes_of_few_queries(const kernel_emitter& e, const attention_problem& p) {
   return few * (dim::min(p.keys, few_keys + 1) / (few_keys + 1));
 }
 
-// f32 keys and values are split into parts before matrix instructions multiply them, which few rows do not pay for. Of
-// many keys, joining the parts of the vector unit takes longer than that.
-bool divides_keys_of_few_rows(const attention_problem& p) {
-  constexpr std::int64_t most_rows = 4, few_keys = 32, many_keys = 1024;
-  const bool splits = p.query.type().type == element_type::f32 && p.emitter.target.family == target_family::nvidia;
-  return splits && p.rows <= most_rows && p.n.keys > few_keys && p.n.keys <= many_keys;
-}
-
 }  // namespace
 
 void emit_open_attention(kernel_emitter& e) {
@@ -281,7 +273,6 @@ void emit_attention(kernel_emitter& e) {
   e.emit_inner_anchors();
   if (is_empty) return;
   if (emit_wgmma_attention(e, problem) || emit_narrow_attention(e, problem)) return;
-  if (divides_keys_of_few_rows(problem)) return emit_few_queries(problem, 1);
   if (!emit_matrix_attention(e, problem)) emit_vector_attention(e, problem);
 }
 
