@@ -11,7 +11,10 @@ SCRIPT = """
 import ctypes, kiln, numpy as np
 
 driver = ctypes.CDLL("libcuda.so.1")
-staging = ctypes.c_void_p()
+context, staging = ctypes.c_void_p(), ctypes.c_void_p()
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
 assert driver.cuMemHostAlloc(ctypes.byref(staging), ctypes.c_size_t(1 << 20), 0) == 0
 
 class device_array:

@@ -100,8 +100,7 @@ TEST(joined_anchors, attention_appends_to_its_caches) {
 TEST(joined_anchors, other_attention_follows_the_updates) {
   for (const char* target : {"gfx942", "gfx1100"})
     EXPECT_EQ(launches(*joined_attention(2, 300, 0), target), 4u) << target;
-  // Attention of f32 divides the keys, and another launch joins the parts.
-  EXPECT_EQ(launches(*joined_attention(2, 300, 2, element_type::f32), "sm_90"), 5u);
+  EXPECT_EQ(launches(*joined_attention(2, 300, 2, element_type::f32), "sm_90"), 4u);
 }
 
 }  // namespace
