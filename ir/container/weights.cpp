@@ -3,11 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <tuple>
 
 #include "ir/container/flat.hpp"
@@ -15,12 +12,10 @@
 #include "ir/container/program_limits.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/structure.hpp"
+#include "ir/two_threads.hpp"
 
 namespace kiln::container {
 namespace {
-
-// Below this, starting a thread costs more than it saves.
-constexpr std::uint64_t threaded_bytes = std::uint64_t{8} << 20;
 
 [[noreturn]] void corrupted(const std::string& what) { throw error(error_kind::corrupted, what); }
 
@@ -60,21 +55,7 @@ std::vector<content_hash> hash_tensors(std::span<const std::span<const std::byte
       pieces.push_back(
           {tensors[t].subspan(i * hash_piece, std::min(hash_piece, tensors[t].size() - i * hash_piece)), &parts[t][i]});
   }
-  std::atomic<std::size_t> next = 0;
-  auto work = [&] {
-    for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces.size();)
-      *pieces[i].result = blake3(pieces[i].bytes);
-  };
-  std::thread second;
-  if (total >= threaded_bytes && std::thread::hardware_concurrency() > 1) {
-    try {
-      second = std::thread(work);
-    } catch (const std::system_error&) {
-      // No more threads are available: the current thread does all the work.
-    }
-  }
-  work();
-  if (second.joinable()) second.join();
+  on_two_threads(pieces.size(), total, [&](std::size_t i) { *pieces[i].result = blake3(pieces[i].bytes); });
   for (std::size_t t = 0; t < tensors.size(); ++t)
     if (!parts[t].empty()) hashes[t] = blake3(std::as_bytes(std::span(parts[t])));
   return hashes;
