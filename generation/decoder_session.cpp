@@ -34,7 +34,8 @@ void prepare_steps(program& steps, session_options& options) {
 
 std::unique_ptr<session> open_decoder_session(const std::filesystem::path& file, session_options options) {
   std::optional<program> steps;
-  if (options.specialization == specialization::off) steps = read_steps(file, consent_of(options.cache));
+  if (options.specialization == specialization::off)
+    steps = read_steps(file, consent_of(options.cache), weight_check::when_read);
   if (!steps) return std::make_unique<session>(file, std::move(options));
   prepare_steps(*steps, options);
   return std::make_unique<session>(std::move(*steps), file, std::move(options));

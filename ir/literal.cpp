@@ -155,8 +155,8 @@ literal literal::from_doubles(shape type, std::span<const double> values) {
   return literal(std::move(type), std::move(bytes));
 }
 
-double literal::at(std::int64_t i) const { return load_element(type_.type, bytes_.data(), i); }
-std::int64_t literal::at_int(std::int64_t i) const { return load_integer(type_.type, bytes_.data(), i); }
+double literal::at(std::int64_t i) const { return load_element(type_.type, bytes().data(), i); }
+std::int64_t literal::at_int(std::int64_t i) const { return load_integer(type_.type, bytes().data(), i); }
 
 std::vector<double> literal::to_doubles() const {
   std::vector<double> values(static_cast<std::size_t>(type_.element_count()));
@@ -176,8 +176,8 @@ std::optional<double> literal::splat() const {
   if (width < 8) {
     for (std::int64_t i = 1, n = type_.element_count(); i < n; ++i)
       if (at_int(i) != at_int(0)) return std::nullopt;
-  } else if (bytes_.size() > width / 8 &&
-             std::memcmp(bytes_.data(), bytes_.data() + width / 8, bytes_.size() - width / 8) != 0) {
+  } else if (const auto all = bytes();
+             all.size() > width / 8 && std::memcmp(all.data(), all.data() + width / 8, all.size() - width / 8) != 0) {
     return std::nullopt;
   }
   return at(0);
@@ -185,25 +185,27 @@ std::optional<double> literal::splat() const {
 
 literal literal::reshaped(std::vector<dim> dims) const {
   literal result(shape{type_.type, std::move(dims)}, bytes_, owner_);
-  result.verified_ = verified_;
+  result.known_hash_ = known_hash_;
+  result.check_ = check_;
   return result;
 }
 
-content_hash literal::hash() const { return field_hasher().add(type_.str()).add(bytes_).finish(); }
+content_hash literal::hash() const { return field_hasher().add(type_.str()).add(bytes()).finish(); }
 
 content_hash literal::identity() const {
-  if (!verified_) return hash();
-  return field_hasher().add("verified").add(type_.str()).add(*verified_).finish();
+  if (!known_hash_) return hash();
+  return field_hasher().add("verified").add(type_.str()).add(*known_hash_).finish();
 }
 
-literal literal::identified(const content_hash& verified) const {
+literal literal::identified(const content_hash& known, std::shared_ptr<deferred_check> check) const {
   literal result = *this;
-  result.verified_ = verified;
+  result.known_hash_ = known;
+  result.check_ = std::move(check);
   return result;
 }
 
 bool operator==(const literal& a, const literal& b) {
-  return a.type_ == b.type_ && (a.bytes_.data() == b.bytes_.data() || std::ranges::equal(a.bytes_, b.bytes_));
+  return a.type_ == b.type_ && (a.bytes_.data() == b.bytes_.data() || std::ranges::equal(a.bytes(), b.bytes()));
 }
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 // An immutable tensor value: a static shape and shared bytes. Cheap to copy and safe to share between threads. The
-// bytes are on the heap or in a mapped file.
+// bytes are on the heap or in a mapped file. Those of a file may be verified when they are first read: every function
+// that reads them throws error{corrupted} if they are damaged.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/deferred_check.hpp"
 #include "ir/hash.hpp"
 #include "ir/shape.hpp"
 
@@ -35,11 +37,17 @@ class literal {
   static literal from_doubles(shape type, std::span<const double> values);
 
   const shape& type() const { return type_; }
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const {
+    if (check_) check_->require();
+    return bytes_;
+  }
+  // Where the bytes lie, without reading (and verifying) them.
+  const std::byte* address() const { return bytes_.data(); }
+  std::size_t byte_count() const { return bytes_.size(); }
   bool empty() const { return owner_ == nullptr; }
   template <class T>
   std::span<const T> as() const {
-    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    return {reinterpret_cast<const T*>(bytes().data()), bytes_.size() / sizeof(T)};
   }
   // Element i, converted to double or int64. Too slow for inner loops.
   double at(std::int64_t i) const;
@@ -50,18 +58,20 @@ class literal {
   std::optional<double> splat() const;
   literal reshaped(std::vector<dim> dims) const;  // shares the bytes; the element count must match
   content_hash hash() const;                      // over type, dims and bytes
-  // Tells contents apart like hash(), but reads no bytes if `verified` is known. Equal contents of another origin have
+  // Tells contents apart like hash(), but reads no bytes if their hash is known. Equal contents of another origin have
   // another identity.
   content_hash identity() const;
-  // The same literal, of whose bytes the caller knows a hash and has verified it.
-  literal identified(const content_hash& verified) const;
+  // The same literal, of whose bytes the caller knows a hash. The hash has been verified, or `check` verifies it when
+  // the bytes are first read.
+  literal identified(const content_hash& known, std::shared_ptr<deferred_check> check = nullptr) const;
   friend bool operator==(const literal& a, const literal& b);  // bitwise
 
  private:
   shape type_;
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
-  std::optional<content_hash> verified_;
+  std::optional<content_hash> known_hash_;
+  std::shared_ptr<deferred_check> check_;
 };
 
 // Element access on raw dense storage, for loaders and the reference implementations.

@@ -67,7 +67,7 @@ kiln_open_options complete(const kiln_open_options* options) {
 
 open_result open_file(const char* path, const kiln_open_options& options) {
   const model_request request = request_of(path, options);
-  program source = read_program(request.file, consent_of(request));
+  program source = read_program(request.file, consent_of(request), weight_check::when_read);
   require_weights(source, request.file);
   model_interface described = interface_of(source);
   if (!has_native_kernels_only(source)) return {std::move(described), load_compiler().open(std::move(source), request)};

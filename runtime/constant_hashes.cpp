@@ -3,7 +3,7 @@
 namespace kiln {
 
 content_hash constant_hashes::of(const literal& data) {
-  const std::pair key{data.bytes().data(), data.bytes().size()};
+  const std::pair key{data.address(), data.byte_count()};
   {
     std::lock_guard lock(mutex_);
     const auto found = known_.find(key);

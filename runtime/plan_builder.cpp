@@ -138,7 +138,7 @@ std::vector<bounded_axis> plan_builder::bounded_axes(const module& main, value v
 
 buffer_id plan_builder::constant_buffer(const literal& data) {
   if (auto found = constants_.find(data)) return *found;
-  buffer_id id = add_buffer({buffer_place::fixed, data.bytes().size(), 0, nullptr});
+  buffer_id id = add_buffer({buffer_place::fixed, data.byte_count(), 0, nullptr});
   constants_.add(id, data);
   return id;
 }

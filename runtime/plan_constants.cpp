@@ -15,13 +15,13 @@ std::size_t element_alignment(element_type type) {
 }  // namespace
 
 std::optional<buffer_id> plan_constants::find(const literal& data) const {
-  auto it = buffers_.find({data.bytes().data(), data.bytes().size(), element_alignment(data.type().type)});
+  auto it = buffers_.find({data.address(), data.byte_count(), element_alignment(data.type().type)});
   return it == buffers_.end() ? std::nullopt : std::optional(it->second);
 }
 
 void plan_constants::add(buffer_id id, const literal& data) {
-  std::size_t alignment = element_alignment(data.type().type), bytes = data.bytes().size();
-  buffers_.emplace(storage{data.bytes().data(), bytes, alignment}, id);
+  std::size_t alignment = element_alignment(data.type().type), bytes = data.byte_count();
+  buffers_.emplace(storage{data.address(), bytes, alignment}, id);
   plan_.report.constant_bytes += bytes;
   plan_buffer& buffer = plan_.buffers[id];
   if (std::uint64_t bits = 0; bytes <= sizeof bits) {
@@ -30,10 +30,10 @@ void plan_constants::add(buffer_id id, const literal& data) {
   }
   literals_.emplace(id, data);
   if (!device_.info().host_memory) return;
-  buffer.address = data.bytes().data();
+  buffer.address = data.address();
   if (reinterpret_cast<std::uintptr_t>(buffer.address) % alignment != 0) {
     auto copy = std::make_shared<device_memory>(device_.allocate(bytes));
-    device_.upload(copy->data(), buffer.address, bytes);
+    device_.upload(copy->data(), data.bytes().data(), bytes);
     buffer.address = copy->data();
     plan_.report.constant_copied_bytes += bytes;
     plan_.owners.push_back(std::move(copy));
@@ -47,20 +47,21 @@ const literal* plan_constants::literal_of(buffer_id id) const {
 }
 
 const content_hash& plan_constants::hash_of(const literal& data) {
-  auto [it, is_new] = hashes_.try_emplace({data.bytes().data(), data.bytes().size()});
+  auto [it, is_new] = hashes_.try_emplace({data.address(), data.byte_count()});
   if (is_new) it->second = shared_ ? shared_->of(data) : data.identity();
   return it->second;
 }
 
 const std::byte* plan_constants::address(buffer_id id) {
   plan_buffer& buffer = plan_.buffers[id];
-  if (buffer.address || buffer.bytes == 0) return buffer.address;
   const literal& data = literals_.at(id);
+  if (device_.info().host_memory) data.bytes();  // verifies what is about to be read
+  if (buffer.address || buffer.bytes == 0) return buffer.address;
   const content_hash& key = hash_of(data);
   auto memory = device_.shared().find(key);
   if (!memory) {
-    auto made = std::make_shared<device_memory>(device_.allocate(data.bytes().size()));
-    device_.upload(made->data(), data.bytes().data(), data.bytes().size());
+    auto made = std::make_shared<device_memory>(device_.allocate(data.byte_count()));
+    device_.upload(made->data(), data.bytes().data(), data.byte_count());
     memory = device_.shared().add(key, std::move(made));
   }
   buffer.address = memory->data();
@@ -71,7 +72,7 @@ const std::byte* plan_constants::address(buffer_id id) {
 const std::byte* plan_constants::temporary_address(buffer_id id) {
   constexpr std::size_t least_bytes = std::size_t{1} << 20;
   const literal& data = literals_.at(id);
-  const std::size_t bytes = data.bytes().size();
+  const std::size_t bytes = data.byte_count();
   if (plan_.buffers[id].address || bytes < least_bytes) return address(id);
   if (const auto found = temporary_.find(id); found != temporary_.end()) return found->second.data();
   auto& other = borrowed_[id];
@@ -93,7 +94,11 @@ void plan_constants::release() {
 }
 
 void plan_constants::keep(const std::set<buffer_id>& read) {
-  if (device_.info().host_memory) return;
+  if (device_.info().host_memory) {
+    for (const auto& [id, data] : literals_)
+      if (read.contains(id)) data.bytes();  // verifies it: steps read the address
+    return;
+  }
   rooms_.clear();
   kept_ = true;
   for (const auto& [id, data] : literals_) {
@@ -103,7 +108,7 @@ void plan_constants::keep(const std::set<buffer_id>& read) {
     }
     if (!address(id)) continue;
     plan_.owners.push_back(uploaded_.at(id));
-    plan_.report.constant_device_bytes += data.bytes().size();
+    plan_.report.constant_device_bytes += data.byte_count();
   }
   uploaded_.clear();
 }

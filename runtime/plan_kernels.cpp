@@ -167,7 +167,7 @@ void plan_builder::prepare_largest_first(const module& m) {
     for (value v : i.inputs()) {
       const literal* data = module::constant(alias_root(v));
       found.inputs.push_back(data ? constant_buffer(*data) : no_constant);
-      if (data) found.bytes = std::max(found.bytes, data->bytes().size());
+      if (data) found.bytes = std::max(found.bytes, data->byte_count());
     }
     if (found.bytes >= least_bytes) uses.push_back(std::move(found));
   }

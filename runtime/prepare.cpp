@@ -167,7 +167,7 @@ void let_go_of_packed(const prepare_request& request, const std::vector<bool>& d
     if (!done[l]) continue;
     for (const launch_argument& a : request.kernel.launches[l].arguments)
       if (a.kind == buffer_kind::input)
-        let_go_of_pages({request.address(a.index), request.constants[a.index]->bytes().size()});
+        let_go_of_pages({request.constants[a.index]->address(), request.constants[a.index]->byte_count()});
   }
 }
 

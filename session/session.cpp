@@ -49,7 +49,7 @@ session::session(const std::filesystem::path& file, session_options options) {
         std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
     return;
   }
-  portable_ = read_program(file, consent_of(options.cache));
+  portable_ = read_program(file, consent_of(options.cache), weight_check::when_read);
   open(file, std::move(options), std::move(chosen), begin);
 }
 

@@ -1,6 +1,7 @@
 #include "ir/container/container.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "ir/container/native_signature.hpp"
@@ -60,11 +61,13 @@ void pack_extras(const container_extras& extras, int level, std::vector<packed_s
 }
 
 // `which`: program or steps.
-program read_verified(open_container& file, section_kind which) {
+program read_verified(open_container& file, section_kind which, weight_check check) {
   verify_manifest(as_text(file.raw(section_kind::manifest)));
   auto tensors = decode_weights_index(file.raw(section_kind::weights_index), file.weights().size());
-  verify_weights(tensors, file.weights());
-  weight_source weights(std::move(tensors), file.weights(), file.file());
+  const std::uint64_t verified =
+      check == weight_check::at_once ? std::numeric_limits<std::uint64_t>::max() : verified_at_once;
+  verify_weights(tensors, file.weights(), verified);
+  weight_source weights(std::move(tensors), file.weights(), file.file(), verified, file.path().string());
   program p;
   try {
     p = decode_program(file.raw(which),
@@ -82,15 +85,15 @@ program read_verified(open_container& file, section_kind which) {
   return p;
 }
 
-program read_verified(open_container& file, const native_consent& consent) {
-  program p = read_verified(file, section_kind::program);
+program read_verified(open_container& file, const native_consent& consent, weight_check check) {
+  program p = read_verified(file, section_kind::program, check);
   require_consent(p, file, consent);
   return p;
 }
 
-std::optional<program> read_verified_steps(open_container& file, const native_consent& consent) {
+std::optional<program> read_verified_steps(open_container& file, const native_consent& consent, weight_check check) {
   if (!file.has(section_kind::steps)) return std::nullopt;
-  program p = read_verified(file, section_kind::steps);
+  program p = read_verified(file, section_kind::steps, check);
   if (holds_native(p)) throw error(error_kind::corrupted, "the steps of a decoder have native code");
   require_consent(p, file, consent);
   return p;
@@ -169,10 +172,10 @@ void write_program(const program& p, const std::filesystem::path& file, const wr
 
 program read_program(const std::filesystem::path& file) { return read_program(file, native_consent{}); }
 
-program read_program(const std::filesystem::path& file, const native_consent& consent) {
+program read_program(const std::filesystem::path& file, const native_consent& consent, weight_check check) {
   return reading(file, [&] {
     open_container opened(file);
-    program p = read_verified(opened, consent);
+    program p = read_verified(opened, consent, check);
     // A file with a damaged section must not be used, even if the damage is in the extras.
     read_verified_extras(opened);
     if (opened.has(section_kind::steps)) opened.raw(section_kind::steps);
@@ -182,10 +185,11 @@ program read_program(const std::filesystem::path& file, const native_consent& co
 
 std::optional<program> read_steps(const std::filesystem::path& file) { return read_steps(file, native_consent{}); }
 
-std::optional<program> read_steps(const std::filesystem::path& file, const native_consent& consent) {
+std::optional<program> read_steps(const std::filesystem::path& file, const native_consent& consent,
+                                  weight_check check) {
   return reading(file, [&] {
     open_container opened(file);
-    return read_verified_steps(opened, consent);
+    return read_verified_steps(opened, consent, check);
   });
 }
 

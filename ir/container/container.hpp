@@ -54,11 +54,16 @@ struct write_options {
 // every kernel that it refers to.
 void write_program(const program& p, const std::filesystem::path& file, const write_options& options = {});
 
-// Every section is verified before it is used. Constants lie in the mapped file, which they keep alive; only folded
-// ones (constant-filled tensors) are expanded into memory. Native code objects and HIP kernels of custom operators are
-// refused (error{untrusted}) unless the file's signature is that of a key which `consent` trusts; without one nobody
-// is trusted. So code that can do anything was made by this process, or somebody has vouched for it.
-program read_program(const std::filesystem::path& file, const native_consent& consent);
+// Weights that a reader may leave unverified until they are first read (literal.hpp).
+enum class weight_check { at_once, when_read };
+
+// Every section is verified before it is used, the larger weights when they are first read if `check` allows it.
+// Constants lie in the mapped file, which they keep alive; only folded ones (constant-filled tensors) are expanded into
+// memory. Native code objects and HIP kernels of custom operators are refused (error{untrusted}) unless the file's
+// signature is that of a key which `consent` trusts; without one nobody is trusted. So code that can do anything was
+// made by this process, or somebody has vouched for it.
+program read_program(const std::filesystem::path& file, const native_consent& consent,
+                     weight_check check = weight_check::at_once);
 program read_program(const std::filesystem::path& file);
 // The form of a decoder that updates its caches in place; nullopt if the file has none. Throws what read_program
 // throws.

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "ir/program.hpp"
+#include "ir/container/container.hpp"
 #include "ir/trust/keys.hpp"
 
 namespace kiln {
@@ -22,7 +22,8 @@ native_signature read_native_signature(const std::filesystem::path& file);
 
 // The form of a decoder that updates its caches in place, as read_steps(file) gives it, where `consent` trusts who
 // signed its custom operators.
-std::optional<program> read_steps(const std::filesystem::path& file, const native_consent& consent);
+std::optional<program> read_steps(const std::filesystem::path& file, const native_consent& consent,
+                                  weight_check check = weight_check::at_once);
 
 // Signs the code of a file that needs consent and replaces the file, if it has any. Returns whether it has. Everything
 // else is copied byte for byte.

@@ -69,7 +69,7 @@ void write_container(const std::filesystem::path& target, file_header header,
 }
 
 open_container::open_container(const std::filesystem::path& file)
-    : file_(mapped_file::open(file)), header_(decode_header(file_->bytes())) {
+    : path_(file), file_(mapped_file::open(file)), header_(decode_header(file_->bytes())) {
   for (auto kind : {section_kind::manifest, section_kind::program, section_kind::kernels, section_kind::weights_index,
                     section_kind::weights})
     at(kind);

@@ -52,11 +52,13 @@ class open_container {
   // Not verified; see verify_weights.
   std::span<const std::byte> weights() const;
   std::shared_ptr<const mapped_file> file() const { return file_; }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
   const section_row* find(section_kind kind) const;
   const section_row& at(section_kind kind) const;
   std::vector<std::byte> stored(const section_row& row) const;  // verified
+  std::filesystem::path path_;
   std::shared_ptr<const mapped_file> file_;
   file_header header_;
   std::vector<std::vector<std::byte>> unpacked_;

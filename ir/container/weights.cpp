@@ -29,6 +29,10 @@ std::size_t pattern_bytes(element_type type, std::span<const std::byte> bytes) {
   return same ? width : bytes.size();
 }
 
+[[noreturn]] void mismatch(std::size_t tensor, const std::string& where = {}) {
+  corrupted(where + "tensor " + std::to_string(tensor) + " of the weights does not match its hash");
+}
+
 bool all_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
@@ -99,8 +103,8 @@ weight_collection::weight_collection(std::span<const program* const> programs) {
 }
 
 std::uint32_t weight_collection::index_of(const literal& data) const {
-  for (auto [size, tensor] : by_address_.at(data.bytes().data()))
-    if (size == data.bytes().size()) return tensor;
+  for (auto [size, tensor] : by_address_.at(data.address()))
+    if (size == data.byte_count()) return tensor;
   throw error(error_kind::internal, "a constant was not collected");
 }
 
@@ -134,23 +138,31 @@ std::vector<stored_tensor> decode_weights_index(std::span<const std::byte> secti
   return tensors;
 }
 
-void verify_weights(const std::vector<stored_tensor>& tensors, std::span<const std::byte> section) {
+void verify_weights(const std::vector<stored_tensor>& tensors, std::span<const std::byte> section,
+                    std::uint64_t largest) {
   std::vector<std::span<const std::byte>> stored;
+  std::vector<std::size_t> indices;
   std::uint64_t end = 0;
-  for (const stored_tensor& t : tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const stored_tensor& t = tensors[i];
     if (!all_zero(section.subspan(end, t.offset - end))) corrupted("there are bytes between the weights");
-    stored.push_back(section.subspan(t.offset, t.stored_bytes));
     end = t.offset + t.stored_bytes;
+    if (t.stored_bytes > largest) continue;
+    stored.push_back(section.subspan(t.offset, t.stored_bytes));
+    indices.push_back(i);
   }
   std::vector<content_hash> hashes = hash_tensors(stored);
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (hashes[i] != tensors[i].hash)
-      corrupted("tensor " + std::to_string(i) + " of the weights does not match its hash");
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    if (hashes[i] != tensors[indices[i]].hash) mismatch(indices[i]);
 }
 
 weight_source::weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section,
-                             std::shared_ptr<const void> owner)
-    : tensors_(std::move(tensors)), section_(section), owner_(std::move(owner)) {}
+                             std::shared_ptr<const void> owner, std::uint64_t verified, std::string file)
+    : tensors_(std::move(tensors)),
+      section_(section),
+      owner_(std::move(owner)),
+      verified_(verified),
+      file_(std::move(file)) {}
 
 std::uint64_t max_folded_bytes() {
   auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES))),
@@ -166,7 +178,14 @@ literal weight_source::get(std::uint32_t tensor, shape type) {
     corrupted("a constant " + type.str() + " names tensor " + std::to_string(tensor) + ", which has " +
               std::to_string(t.full_bytes) + " bytes");
   auto stored = section_.subspan(t.offset, t.stored_bytes);
-  if (!t.folded()) return literal(std::move(type), stored, owner_).identified(t.hash);
+  if (!t.folded()) {
+    auto& check = checks_[tensor];
+    if (!check && t.stored_bytes > verified_)
+      check = std::make_shared<deferred_check>([stored, hash = t.hash, tensor, file = file_] {
+        if (hash_tensors(std::span(&stored, 1))[0] != hash) mismatch(tensor, file + ": ");
+      });
+    return literal(std::move(type), stored, owner_).identified(t.hash, check);
+  }
   auto& expanded = expanded_[tensor];
   if (!expanded) {
     expanded_bytes_ += t.full_bytes;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -49,18 +51,26 @@ std::vector<std::byte> encode_weights_index(const std::vector<stored_tensor>& te
 // Verifies that the tensors are aligned, in order, disjoint, and inside a section of `section_bytes`.
 std::vector<stored_tensor> decode_weights_index(std::span<const std::byte> section, std::uint64_t section_bytes);
 
-// Verifies the hash of every tensor and that the padding between tensors is zero. Throws error{corrupted}.
-void verify_weights(const std::vector<stored_tensor>& tensors, std::span<const std::byte> section);
+// Verifies the hash of every tensor of at most `largest` bytes and that the padding between all tensors is zero. Throws
+// error{corrupted}.
+void verify_weights(const std::vector<stored_tensor>& tensors, std::span<const std::byte> section,
+                    std::uint64_t largest = std::numeric_limits<std::uint64_t>::max());
+
+// Tensors up to this size are verified when a file is read. Hashing all of them takes a few milliseconds; the larger
+// ones of a file are often not read at all, because the cache has packed copies.
+inline constexpr std::uint64_t verified_at_once = std::uint64_t{1} << 18;
 
 // Upper bound on the expanded size of all constant-filled tensors of a file: half of the machine's memory. A file that
 // needs more is refused with error{unsupported}.
 std::uint64_t max_folded_bytes();
 
-// Makes literals out of verified tensors. A folded tensor is expanded once and its bytes are shared.
+// Makes literals out of tensors. A folded tensor is expanded once and its bytes are shared.
 class weight_source {
  public:
+  // Tensors of at most `verified` bytes have been verified. Larger ones are when their literals are first read; an
+  // error then names `file`.
   weight_source(std::vector<stored_tensor> tensors, std::span<const std::byte> section,
-                std::shared_ptr<const void> owner);
+                std::shared_ptr<const void> owner, std::uint64_t verified, std::string file);
   // Throws error{corrupted} if there is no such tensor or if its size does not match the type.
   literal get(std::uint32_t tensor, shape type);
 
@@ -68,6 +78,9 @@ class weight_source {
   std::vector<stored_tensor> tensors_;
   std::span<const std::byte> section_;
   std::shared_ptr<const void> owner_;
+  std::uint64_t verified_;
+  std::string file_;
+  std::unordered_map<std::uint32_t, std::shared_ptr<deferred_check>> checks_;
   std::unordered_map<std::uint32_t, std::shared_ptr<const std::vector<std::byte>>> expanded_;
   std::uint64_t expanded_bytes_ = 0;
 };

@@ -9,6 +9,8 @@
 
 #include "fixtures.hpp"
 #include "ir/container/sections.hpp"
+#include "ir/container/weights.hpp"
+#include "ir/trust/native_consent.hpp"
 #include "test/support/paths.hpp"
 
 using namespace kiln;
@@ -216,6 +218,54 @@ TEST(container, large_tensors_are_hashed_in_pieces) {
     EXPECT_EQ(kind_of_reading(folder / "m.kiln"), error_kind::corrupted) << at;
     bytes[at] ^= std::byte{4};
   }
+}
+
+// A program that is about to run does not read weights of which the cache has packed copies.
+TEST(container, large_weights_can_be_verified_when_they_are_first_read) {
+  scratch_folder folder;
+  program p;
+  const auto elements = static_cast<std::int64_t>(container::verified_at_once);
+  std::vector<value> outputs;
+  for (std::int64_t n : {elements / 8, elements}) {
+    std::vector<std::uint32_t> numbers(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint32_t>(i * 2654435761u);
+    outputs.push_back(p.main().add_constant(literal::of({element_type::u32, {n}}, numbers)));
+  }
+  p.main().set_outputs(outputs, {"small", "large"});
+  write_program(p, folder / "m.kiln");
+  const auto later = [&] { return read_program(folder / "m.kiln", native_consent{}, weight_check::when_read); };
+  const program whole = later();
+  for (std::size_t i : {0, 1}) {
+    const literal& read = *module::constant(whole.main().outputs()[i]);
+    EXPECT_EQ(read.identity(), module::constant(read_program(folder / "m.kiln").main().outputs()[i])->identity());
+    EXPECT_EQ(read, *module::constant(outputs[i]));
+  }
+
+  auto bytes = read_bytes(folder / "m.kiln");
+  bytes.back() ^= std::byte{4};  // of the large tensor, which is the last
+  write_bytes(folder / "m.kiln", bytes);
+  EXPECT_EQ(kind_of_reading(folder / "m.kiln"), error_kind::corrupted);
+  const program damaged = later();
+  EXPECT_EQ(*module::constant(damaged.main().outputs()[0]), *module::constant(outputs[0]));
+  const literal& read = *module::constant(damaged.main().outputs()[1]);
+  EXPECT_EQ(read.byte_count(), 4 * static_cast<std::size_t>(elements));
+  EXPECT_NE(read.address(), nullptr);
+  for (const literal& each : {read, read.reshaped({2, elements / 2}), read}) try {
+      each.bytes();
+      ADD_FAILURE() << "damaged bytes were read";
+    } catch (const error& e) {
+      EXPECT_EQ(e.kind(), error_kind::corrupted);
+      EXPECT_EQ(std::string(e.what()),
+                (folder / "m.kiln").string() + ": tensor 1 of the weights does not match its hash");
+    }
+  EXPECT_THROW(read.at(0), error);
+  EXPECT_THROW(read.splat(), error);
+  EXPECT_THROW(read.hash(), error);
+
+  bytes.back() ^= std::byte{4};
+  bytes[bytes.size() - 4 * static_cast<std::size_t>(elements) - 64] ^= std::byte{1};  // of the small one
+  write_bytes(folder / "m.kiln", bytes);
+  EXPECT_THROW(later(), error);
 }
 
 TEST(container, manifest_is_for_people) {

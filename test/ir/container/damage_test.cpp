@@ -171,7 +171,8 @@ TEST(damage, weights_index_that_lies_is_refused) {
 TEST(damage, huge_folded_tensor_is_unsupported_not_fatal) {
   std::vector<stored_tensor> tensors{{0, 4, std::uint64_t{1} << 44, blake3(bytes_of("\1\2\3\4"))}};
   auto section = bytes_of("\1\2\3\4");
-  weight_source weights(tensors, section, std::make_shared<int>(0));
+  weight_source weights(tensors, section, std::make_shared<int>(0), std::numeric_limits<std::uint64_t>::max(),
+                        "weights");
   try {
     weights.get(0, {element_type::f32, {std::int64_t{1} << 42}});
     FAIL();
@@ -212,7 +213,7 @@ std::vector<std::byte> program_with(
 }
 
 std::optional<error_kind> kind_of_decoding(const std::vector<std::byte>& section) {
-  weight_source none({}, {}, nullptr);
+  weight_source none({}, {}, nullptr, 0, "none");
   try {
     decode_program(section, [&](std::uint32_t tensor, shape type) { return none.get(tensor, std::move(type)); });
   } catch (const error& e) {
