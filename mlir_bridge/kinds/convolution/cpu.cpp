@@ -64,7 +64,7 @@ std::vector<candidate> with_winograd(std::vector<candidate> direct) {
     least = std::min(least, c.cost);
   }
   double cost = share * least;
-  for (std::int64_t patches : {12, 24, 48, 96}) {
+  for (std::int64_t patches : {12, 24, 48, 112}) {
     direct.push_back({{{"winograd", 1}, {"patches", patches}}, cost});
     cost *= 1.05;
   }

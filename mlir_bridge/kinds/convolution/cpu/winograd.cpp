@@ -21,12 +21,13 @@ constexpr std::int64_t side = 4, pixels = 2, window = 3, factors = side * side;
 constexpr std::int64_t fewest_channels = 32;
 // Numbers of patches of a block. A few patches stay in near caches with their transforms and sums. Many patches read
 // the weights less often, which is faster if the weights are large_weights times the size of the second-level cache.
-constexpr std::int64_t few_patches = 12, many_patches = 24, large_weights = 8;
+constexpr std::int64_t few_patches = 12, many_patches = 112, large_weights = 8;
 // On targets with even_registers vector registers, which hold the sums of 14 rows and two vectors of columns: images of
 // 14, 28 and 56 pixels have a whole number of such blocks, which threads share evenly.
 constexpr std::int64_t even_patches = 14, even_registers = 32;
-// Each item has scratch memory of its own, so there are at most this many. More work is done by the same items.
-constexpr std::int64_t most_items = 64;
+// Each item has scratch memory of its own, so there are at most this many, of at most so many bytes together. More work
+// is done by the same items.
+constexpr std::int64_t most_items = 64, most_scratch_bytes = std::int64_t{128} << 20;
 constexpr std::int64_t item_products = 1 << 21;
 // An item computes at least this many columns, because each item transforms its patches anew.
 constexpr std::int64_t fewest_columns = 64;
@@ -77,7 +78,9 @@ class winograd_emitter {
                        panels_of_group =
                            ceil_div(panels, std::clamp(ceil_div(wanted, blocks), std::int64_t{1}, most_groups)),
                        groups = ceil_div(panels, panels_of_group), all = blocks * groups,
-                       of_item = ceil_div(all, most_items), items = ceil_div(all, of_item);
+                       scratch_bytes = factors * (image_pitch + product_pitch) * std::int64_t{sizeof(float)},
+                       room = std::clamp<std::int64_t>(most_scratch_bytes / scratch_bytes, 1, most_items),
+                       of_item = ceil_div(all, room), items = ceil_div(all, of_item);
     const buffer patches = e.add_scratch(type, {items, factors, image_pitch}),
                  products = e.add_scratch(type, {items, factors, product_pitch});
     e.begin_stage("winograd", items);
