@@ -5,6 +5,7 @@
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/contrib_attention.hpp"
+#include "aot/onnx/ops/quantized_cache.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -135,12 +136,11 @@ value group_rotated(node& n, value x, const places& at) {
 }
 
 // inputs: query [B, S, N*H] (or query, key and value concatenated), key, value, past key, past value, index of the last
-// key of each batch entry, total number of keys, cosines, sines, positions, attention bias, sink. outputs: [B, S, N*H],
-// present key, present value.
+// key of each batch entry, total number of keys, cosines, sines, positions, attention bias, sink, scales
+// of the cache of keys and of that of values, weights of the norms of query and key, number of new keys of each batch
+// entry. outputs: [B, S, N*H], present key, present value, scores.
 std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
-  for (std::size_t i : {12, 13})
-    if (n.has(i)) refuse("input " + std::to_string(i) + " (the scale of a quantized cache) is not supported");
   std::int64_t heads = number_of_heads(n), key_heads = number_of_heads(n, "kv_num_heads");
   value query, key, values;
   if (n.has(1)) {
@@ -165,6 +165,12 @@ std::vector<value> group_query_attention(node& n) {
   const bool slides = n.integer("sliding_window_cache", 0) != 0;
   if (slides && (!n.has(3) || window < 1)) invalid("sliding_window_cache=1 needs a past and a local_window_size");
   if (slides && n.has(10)) refuse("input 10 (attention_bias) with sliding_window_cache=1 is not supported");
+  // A quantized cache holds the new rows, too, and attention reads all of them from it.
+  const auto key_format = cache_format_of(n, 3, 12, "k_quant_type", key_heads),
+             value_format = cache_format_of(n, 4, 13, "v_quant_type", key_heads);
+  const element_type wide = p.key.type().type;
+  if (key_format) p.key = stored(b, p.key, *key_format);
+  if (value_format) p.values = stored(b, p.values, *value_format);
   value present_key, present_values, order;
   if (slides) {
     record_window(n, n.dims(3)[2], window);
@@ -178,6 +184,8 @@ std::vector<value> group_query_attention(node& n) {
     present_key = p.key, present_values = p.values;
     order = b.iota_like(element_type::i64, {p.key.type().dims.at(2)}, 0);
   }
+  if (key_format) p.key = loaded(b, p.key, *key_format, wide);
+  if (value_format) p.values = loaded(b, p.values, *value_format, wide);
   p.scale = attention_scale(n, p.query.type().dims.at(3));
   p.soft_cap = n.real("softcap", 0);
   // Query i of a batch entry attends to the keys up to its own position, or only to the last `window` of these.
@@ -213,9 +221,7 @@ std::vector<value> group_query_attention(node& n) {
 
 constexpr operator_row rows[] = {
     {"GroupQueryAttention", group_query_attention, 1,
-     "the present has the positions of the past if they hold all keys, else those of past and input; no quantized "
-     "cache",
-     microsoft_domain},
+     "the present has the positions of the past if they hold all keys, else those of past and input", microsoft_domain},
 };
 
 }  // namespace
