@@ -124,6 +124,57 @@ class ByOnnxruntime(OperatorCase):
             np.testing.assert_allclose(np.bincount(row, minlength=3) / 8000, share, atol=0.03)
 
 
+class OpenImages(OperatorCase):
+    """auto_pad with strides where the image's size is open: the padding follows from the size when the model runs."""
+
+    def check_images(self, op, image, more_inputs=(), tolerance=1e-4, standard=19, **attributes):
+        model, feeds = self.model(op, [("x", image), *more_inputs], ["y"], domain="", standard=standard, constants=[n for n, _ in more_inputs], **attributes)
+        for axis, size in ((2, "height"), (3, "width")):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = size
+        for height, width in ((7, 8), (8, 9), (5, 6)):
+            feeds["x"] = np.resize(image, (*image.shape[:2], height, width))
+            self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), tolerance, f"{op} {attributes} {height}x{width}")
+
+    def test_average_pool(self):
+        for pads, counted in itertools.product(("SAME_UPPER", "SAME_LOWER"), (0, 1)):
+            self.check_images("AveragePool", normal(2, 3, 7, 8), kernel_shape=[3, 4], strides=[2, 3], auto_pad=pads, count_include_pad=counted)
+
+    def test_lp_pool(self):
+        self.check_images("LpPool", normal(1, 2, 7, 8), standard=18, kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER", p=2)
+
+    def test_transposed_convolution(self):
+        for pads, kernel, strides in itertools.product(("SAME_UPPER", "SAME_LOWER"), ((3, 3), (4, 2)), ((2, 2), (1, 2))):
+            self.check_images("ConvTranspose", normal(1, 3, 7, 8), [("w", normal(3, 2, *kernel))], kernel_shape=kernel, strides=strides, auto_pad=pads)
+
+    def test_quantized_convolution(self):
+        image = rng.integers(0, 256, (1, 3, 7, 8)).astype(np.uint8)
+        weights = [("xs", np.array(0.1, np.float32)), ("xz", np.array(100, np.uint8)), ("w", rng.integers(-128, 128, (4, 3, 3, 3)).astype(np.int8)), ("ws", np.array(0.02, np.float32)),
+                   ("wz", np.array(0, np.int8)), ("ys", np.array(3, np.float32)), ("yz", np.array(128, np.uint8))]
+        self.check_images("QLinearConv", image, weights, 1, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+
+
+class ArgumentsThatAreData(OperatorCase):
+    """Arguments that other operators need at import, here inputs of the model."""
+
+    def test_the_axis_of_a_sum(self):
+        for op, standard, axis in itertools.product(("CumSum", "CumProd"), (26,), (0, 1, -1, -3)):
+            if op == "CumSum":
+                standard = 14
+            model, feeds = self.model(op, [("x", normal(3, 4, 5)), ("axis", np.array(axis, np.int32))], ["y"], domain="", standard=standard, exclusive=1)
+            self.agree(by_onnx(model, feeds), self.run_kiln(model, feeds), about=f"{op} {axis}")
+
+    def test_the_value_of_a_pad(self):
+        for dtype, value in ((np.float32, -1.5), (np.int64, (1 << 60) + 1), (bool, True)):
+            x = normal(3, 4).astype(dtype)
+            model, feeds = self.model("Pad", [("x", x), ("pads", np.array([1, -1, 0, 2], np.int64)), ("v", np.array(value, dtype))], ["y"], domain="", standard=18, constants=["pads"])
+            self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), about=f"{dtype}")
+
+    def test_the_size_of_a_window(self):
+        for op, size, periodic in itertools.product(("HannWindow", "HammingWindow", "BlackmanWindow"), (3, 11), (0, 1)):
+            model, feeds = self.model(op, [("size", np.array(size, np.int64))], ["y"], domain="", standard=17, periodic=periodic)
+            self.agree(by_onnx(model, feeds), self.run_kiln(model, feeds), 1e-5, f"{op} {size} {periodic}")
+
+
 class ByOnnx(OperatorCase):
     reference = staticmethod(by_onnx)
 

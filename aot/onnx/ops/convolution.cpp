@@ -59,9 +59,10 @@ std::vector<value> conv_transpose(node& n) {
     invalid("output_shape needs " + std::to_string(axes) + " entries, has " + std::to_string(wanted->size()));
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   for (std::size_t a = 0; (wanted || same) && a < axes; ++a) {
-    std::int64_t in = static_dim(dims.at(a + 2), "auto_pad and output_shape");
-    std::int64_t out = wanted ? (*wanted)[a] : in * op.strides[a];
-    std::int64_t total = op.strides[a] * (in - 1) + op.output_padding[a] + (window[a] - 1) * op.dilations[a] + 1 - out;
+    // What is cropped of the full result. By SAME_UPPER and SAME_LOWER the output has the image's size times the
+    // stride, so the number does not depend on the image.
+    std::int64_t total = op.output_padding[a] + (window[a] - 1) * op.dilations[a] + 1 - op.strides[a];
+    if (wanted) total += op.strides[a] * static_dim(dims.at(a + 2), "output_shape") - (*wanted)[a];
     // Nothing to crop: the difference is padding of the output.
     if (total < 0) {
       op.output_padding[a] -= total;
@@ -87,13 +88,15 @@ value centered(node& n, std::size_t i, std::size_t zero_point, std::int64_t axis
 }
 
 std::vector<value> conv_integer(node& n) {
-  return {n.b.add(convolution_of(n, 0, 1), {centered(n, 0, 2, 1), centered(n, 1, 3, 0)})};
+  value image = padded_image(n, centered(n, 0, 2, 1), weight_window(n, 1), 0);
+  return {n.b.add(convolution_of(n, 0, 1, true), {image, centered(n, 1, 3, 0)})};
 }
 
 // inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias (i32).
 std::vector<value> qlinear_conv(node& n) {
   builder& b = n.b;
-  value sum = b.add(convolution_of(n, 0, 3), {centered(n, 0, 2, 1), centered(n, 3, 5, 0)});
+  value image = padded_image(n, centered(n, 0, 2, 1), weight_window(n, 3), 0);
+  value sum = b.add(convolution_of(n, 0, 3, true), {image, centered(n, 3, 5, 0)});
   if (n.has(8)) sum = add_channel_bias(n, sum, n.in(8));
   value weight_scale =
       n.in(4).type().elements() == dim(1) ? b.with_dims(n.in(4), {}) : b.along_axis(n.in(4), 0, sum.type().rank() - 1);

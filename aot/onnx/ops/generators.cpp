@@ -134,11 +134,20 @@ std::vector<value> one_hot(node& n) {
 value cosine_window(node& n, double a0, double a1, double a2) {
   builder& b = n.b;
   element_type type = element_type_of(n.integer("output_datatype", 1), "attribute 'output_datatype'");
-  auto size = n.numbers(0, "size");
-  if (size.size() != 1 || size[0] < 0 || size[0] > 1 << 30) invalid("size is out of range");
-  auto period = static_cast<double>(n.integer("periodic", 1) ? size[0] : size[0] - 1);
-  value angle =
-      b.binary(fn::mul, b.iota_like(element_type::f32, {size[0]}, 0), 2 * std::numbers::pi / std::max(1.0, period));
+  const auto sizes = n.known(0, "size");
+  if (sizes.size() != 1) invalid("size must have one element");
+  const dim size = sizes[0];
+  const bool periodic = n.integer("periodic", 1) != 0;
+  value index = b.iota_like(element_type::f32, {size}, 0), angle;
+  if (size.is_static()) {
+    if (size.value() < 0 || size.value() > 1 << 30) invalid("size is out of range");
+    auto period = static_cast<double>(periodic ? size.value() : size.value() - 1);
+    angle = b.binary(fn::mul, index, 2 * std::numbers::pi / std::max(1.0, period));
+  } else {
+    value period = b.to_type(b.data_of(periodic ? size : size - dim(1)), element_type::f32);
+    value turns = b.binary(fn::div, index, b.binary(fn::max, period, 1.0));
+    angle = b.binary(fn::mul, turns, 2 * std::numbers::pi);
+  }
   value wave = b.binary(fn::mul, b.unary(fn::cos, angle), -a1);
   value second = b.binary(fn::mul, b.unary(fn::cos, b.binary(fn::mul, angle, 2.0)), a2);
   return b.to_type(b.binary(fn::add, b.binary(fn::add, wave, second), a0), type);
@@ -155,9 +164,9 @@ constexpr operator_row rows[] = {
     {"EyeLike", eye_like, 9},
     {"Trilu", trilu, 14},
     {"OneHot", one_hot, 9, "depth known at import"},
-    {"HannWindow", hann, 17, "size known at import"},
-    {"HammingWindow", hamming, 17, "size known at import"},
-    {"BlackmanWindow", blackman, 17, "size known at import"},
+    {"HannWindow", hann, 17},
+    {"HammingWindow", hamming, 17},
+    {"BlackmanWindow", blackman, 17},
 };
 
 }  // namespace

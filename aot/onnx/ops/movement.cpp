@@ -69,6 +69,31 @@ std::vector<value> split(node& n) {
   return lengths ? split_into(n, x, axis, parts) : parts_of(n.b, x, axis, parts);
 }
 
+value pad_axes(builder& b, value x, pad op, const known_elements& pads, const std::vector<std::int64_t>& axes) {
+  bool grows = false;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto axis = static_cast<std::size_t>(normalize_axis(axes[i], x.type().rank()));
+    if (!pads[i].is_static() || !pads[i + axes.size()].is_static() || is_bounded(x.type().dims.at(axis))) {
+      x = b.pad_axis(x, static_cast<std::int64_t>(axis), pads[i], pads[i + axes.size()], op.mode, op.fill);
+      continue;
+    }
+    std::int64_t before = pads[i].value(), after = pads[i + axes.size()].value();
+    constexpr std::int64_t limit = std::int64_t{1} << 40;
+    if (std::min(before, after) < -limit || std::max(before, after) > limit) invalid("pads are out of range");
+    if (before < 0 || after < 0) {  // negative pads crop
+      std::int64_t cut = std::max<std::int64_t>(0, -before);
+      dim kept = x.type().dims.at(axis) - dim(cut) - dim(std::max<std::int64_t>(0, -after));
+      if (kept.is_static() && kept.value() < 0)
+        invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
+      x = b.slice_axis(x, static_cast<std::int64_t>(axis), cut, kept);
+    }
+    op.before[axis] = std::max<std::int64_t>(0, before);
+    op.after[axis] = std::max<std::int64_t>(0, after);
+    grows |= before > 0 || after > 0;
+  }
+  return grows ? b.add(std::move(op), {x}) : x;
+}
+
 std::vector<value> padded(node& n) {
   value x = n.in(0);
   std::size_t rank = x.type().rank();
@@ -84,30 +109,19 @@ std::vector<value> padded(node& n) {
     invalid("pads has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " axes");
   pad op{std::vector<std::int64_t>(rank, 0), std::vector<std::int64_t>(rank, 0), pad_mode::constant_, 0};
   op.mode = enumerator_of<pad_mode>("mode", n.text("mode", "constant"));
-  if (op.mode == pad_mode::constant_)
-    op.fill = n.opset < 11 ? n.real("value", 0) : n.has(2) ? n.number(2, "constant_value") : 0;
-  bool grows = false;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    auto axis = static_cast<std::size_t>(normalize_axis(axes[i], rank));
-    if (!pads[i].is_static() || !pads[i + axes.size()].is_static() || is_bounded(x.type().dims.at(axis))) {
-      x = n.b.pad_axis(x, static_cast<std::int64_t>(axis), pads[i], pads[i + axes.size()], op.mode, op.fill);
-      continue;
-    }
-    std::int64_t before = pads[i].value(), after = pads[i + axes.size()].value();
-    constexpr std::int64_t limit = std::int64_t{1} << 40;
-    if (std::min(before, after) < -limit || std::max(before, after) > limit) invalid("pads are out of range");
-    if (before < 0 || after < 0) {  // negative pads crop
-      std::int64_t cut = std::max<std::int64_t>(0, -before);
-      dim kept = x.type().dims.at(axis) - dim(cut) - dim(std::max<std::int64_t>(0, -after));
-      if (kept.is_static() && kept.value() < 0)
-        invalid("pads remove more than axis " + std::to_string(axis) + " of " + x.type().str());
-      x = n.b.slice_axis(x, static_cast<std::int64_t>(axis), cut, kept);
-    }
-    op.before[axis] = std::max<std::int64_t>(0, before);
-    op.after[axis] = std::max<std::int64_t>(0, after);
-    grows |= before > 0 || after > 0;
+  if (op.mode != pad_mode::constant_ || n.opset < 11 || !n.has(2)) {
+    if (n.opset < 11 && op.mode == pad_mode::constant_) op.fill = n.real("value", 0);
+    return {pad_axes(n.b, x, std::move(op), pads, axes)};
   }
-  return {grows ? n.b.add(std::move(op), {x}) : x};
+  if (n.type(2).element_count() != 1) invalid("constant_value must have one element, not " + n.type(2).str());
+  if (auto fill = n.b.constant_of(n.in(2))) {
+    op.fill = fill->at(0);
+    return {pad_axes(n.b, x, std::move(op), pads, axes)};
+  }
+  // The value is computed when the model runs: a padded mask tells where the data is.
+  value all = n.b.broadcast_to(n.b.scalar(element_type::boolean, 1), n.dims(0));
+  value kept = pad_axes(n.b, all, op, pads, axes);
+  return {n.b.where(kept, pad_axes(n.b, x, op, pads, axes), n.b.with_dims(n.in(2), {}))};
 }
 
 // Crops or zero-pads to the given size, around the centre.

@@ -86,11 +86,22 @@ std::vector<value> pool_without_idle_axes(node& n, std::vector<value> (*pool)(no
   return {b.permuted(b.with_dims(made, dims), back)};
 }
 
+// Averages the windows of the image. If zeros were added to the image (auto_pad and strides on an axis of open size),
+// the averages of a padded image of ones tell which part of each window is the image.
+value average_of(node& n, const pooling& op) {
+  value image = padded_image(n, n.in(0), op.window, 0), mean = n.b.add(op, {image});
+  if (image.type().dims == n.dims(0) || op.count_padding) return mean;
+  std::vector<dim> one_plane = n.dims(0);
+  one_plane[0] = one_plane[1] = 1;
+  value ones = n.b.broadcast_to(n.b.scalar(n.type(0).type, 1), one_plane);
+  return n.b.binary(fn::div, mean, n.b.add(op, {padded_image(n, ones, op.window, 0)}));
+}
+
 template <pooling_kind Kind>
 std::vector<value> pool(node& n) {
   if (auto results = pool_without_idle_axes(n, pool<Kind>); !results.empty()) return results;
-  if (Kind != pooling_kind::max) return {n.b.add(pooling_of(n, n.dims(0), Kind), {n.in(0)})};
   pooling op = pooling_of(n, n.dims(0), Kind, true);
+  if (Kind != pooling_kind::max) return {average_of(n, op)};
   value image = padded_image(n, n.in(0), op.window, lowest(n.type(0).type));
   value result = n.b.add(op, {image});
   return {result, n.wants(1) ? max_positions(n, op, result.type().dims) : value{}};
@@ -109,10 +120,10 @@ std::vector<value> qlinear_average_pool(node& n) {
 // Average of |x|^p over the window, padding included, times the window's size gives the sum.
 std::vector<value> lp_pool(node& n) {
   auto p = static_cast<double>(n.integer("p", 2));
-  pooling op = pooling_of(n, n.dims(0), pooling_kind::average);
+  pooling op = pooling_of(n, n.dims(0), pooling_kind::average, true);
   op.count_padding = true;
   auto count = std::accumulate(op.window.begin(), op.window.end(), std::int64_t{1}, std::multiplies<>{});
-  value powers = n.b.binary(fn::pow, n.b.unary(fn::abs, n.in(0)), p);
+  value powers = padded_image(n, n.b.binary(fn::pow, n.b.unary(fn::abs, n.in(0)), p), op.window, 0);
   // Zeros behind the image complete the last windows.
   const std::vector<dim> windows = op.ceil_mode ? op.infer(std::array{powers.type()})[0].dims : std::vector<dim>();
   for (std::size_t i = 2; i < windows.size(); ++i) {

@@ -68,12 +68,27 @@ std::vector<value> log_sum_exp(node& n) {
   return {b.to_type(result, type)};
 }
 
+// Input 1 names the axis. If it is data, all axes are computed, and the one that it names is chosen.
+template <class Along>
+value along_given_axis(node& n, Along along) {
+  builder& b = n.b;
+  const std::size_t rank = n.rank(0);
+  if (n.type(1).element_count() != 1) invalid("axis must have one element");
+  constexpr std::size_t most_axes = 4;
+  if (b.constant_of(n.in(1)) || b.known(n.in(1)) || rank > most_axes || rank == 0)
+    return along(normalize_axis(n.numbers(1, "axis").at(0), rank));
+  value given = b.to_type(b.with_dims(n.in(1), {}), element_type::i64);
+  value axis = b.where(b.binary(fn::less, given, 0.0), b.binary(fn::add, given, static_cast<double>(rank)), given);
+  value result = along(0);
+  for (std::size_t i = 1; i < rank; ++i)
+    result = b.where(b.binary(fn::equal, axis, static_cast<double>(i)), along(static_cast<std::int64_t>(i)), result);
+  return result;
+}
+
 std::vector<value> cumulative(node& n) {
-  auto axis = n.numbers(1, "axis");
-  if (axis.size() != 1) invalid("axis must have one element");
-  return {n.b.add(
-      cumulative_sum{normalize_axis(axis[0], n.rank(0)), n.integer("exclusive", 0) != 0, n.integer("reverse", 0) != 0},
-      {n.in(0)})};
+  bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
+  return {along_given_axis(
+      n, [&](std::int64_t axis) { return n.b.add(cumulative_sum{axis, exclusive, reverse}, {n.in(0)}); })};
 }
 
 // For short or open axes: masks the elements that do not belong to each product, [.., n, n, ..], and reduces once.
@@ -100,22 +115,23 @@ value shifted_ones(builder& b, value x, std::int64_t axis, std::int64_t by, bool
 }
 
 // For long axes: log2(n) elementwise products with x shifted by 1, 2, 4, ... (Hillis and Steele's scan).
-std::vector<value> cumulative_product(node& n) {
-  builder& b = n.b;
-  auto given = n.numbers(1, "axis");
-  if (given.size() != 1) invalid("axis must have one element");
-  std::int64_t axis = normalize_axis(given[0], n.rank(0));
-  bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
-  element_type type = n.type(0).type;
-  value x = b.to_type(n.in(0), is_float(type) ? compute_type(type) : type);
-  const dim length = n.dims(0)[static_cast<std::size_t>(axis)];
+value product_along(builder& b, value x, std::int64_t axis, bool exclusive, bool reverse) {
+  const dim length = x.type().dims.at(static_cast<std::size_t>(axis));
   constexpr std::int64_t few = 32;
-  if (!length.is_static() || length.value() <= few)
-    return {b.to_type(products_of_few(b, x, axis, exclusive, reverse), type)};
+  if (!length.is_static() || length.value() <= few) return products_of_few(b, x, axis, exclusive, reverse);
   if (exclusive) x = shifted_ones(b, x, axis, 1, reverse);
   for (std::int64_t by = 1; by < length.value(); by *= 2)
     x = b.binary(fn::mul, x, shifted_ones(b, x, axis, by, reverse));
-  return {b.to_type(x, type)};
+  return x;
+}
+
+std::vector<value> cumulative_product(node& n) {
+  bool exclusive = n.integer("exclusive", 0) != 0, reverse = n.integer("reverse", 0) != 0;
+  element_type type = n.type(0).type;
+  value x = n.b.to_type(n.in(0), is_float(type) ? compute_type(type) : type);
+  value result =
+      along_given_axis(n, [&](std::int64_t axis) { return product_along(n.b, x, axis, exclusive, reverse); });
+  return {n.b.to_type(result, type)};
 }
 
 constexpr operator_row rows[] = {
@@ -129,8 +145,8 @@ constexpr operator_row rows[] = {
     {"ReduceSumSquare", sum_square},
     {"ReduceLogSum", log_sum, 1},
     {"ReduceLogSumExp", log_sum_exp},
-    {"CumSum", cumulative, 11, "constant axis"},
-    {"CumProd", cumulative_product, 26, "constant axis"},
+    {"CumSum", cumulative, 11, "axis known at import for more than 4 axes"},
+    {"CumProd", cumulative_product, 26, "axis known at import for more than 4 axes"},
 };
 
 }  // namespace
