@@ -125,10 +125,10 @@ class ByOnnxruntime(OperatorCase):
 
 
 class OpenImages(OperatorCase):
-    """auto_pad with strides where the image's size is open: the padding follows from the size when the model runs."""
+    """Windows over images of open size: with auto_pad and strides, the padding follows from the size when the model runs."""
 
-    def check_images(self, op, image, more_inputs=(), tolerance=1e-4, standard=19, **attributes):
-        model, feeds = self.model(op, [("x", image), *more_inputs], ["y"], domain="", standard=standard, constants=[n for n, _ in more_inputs], **attributes)
+    def check_images(self, op, image, more_inputs=(), tolerance=1e-4, standard=19, outputs=("y",), **attributes):
+        model, feeds = self.model(op, [("x", image), *more_inputs], list(outputs), domain="", standard=standard, constants=[n for n, _ in more_inputs], **attributes)
         for axis, size in ((2, "height"), (3, "width")):
             model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = size
         for height, width in ((7, 8), (8, 9), (5, 6)):
@@ -138,6 +138,15 @@ class OpenImages(OperatorCase):
     def test_average_pool(self):
         for pads, counted in itertools.product(("SAME_UPPER", "SAME_LOWER"), (0, 1)):
             self.check_images("AveragePool", normal(2, 3, 7, 8), kernel_shape=[3, 4], strides=[2, 3], auto_pad=pads, count_include_pad=counted)
+
+    def test_positions_of_maxima(self):
+        for more in ({"kernel_shape": [2, 2], "strides": [2, 2]}, {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}, {"kernel_shape": [2, 3], "strides": [3, 2], "ceil_mode": 1},
+                     {"kernel_shape": [2, 2], "strides": [2, 2], "storage_order": 1}):
+            self.check_images("MaxPool", normal(2, 3, 7, 8), standard=12, outputs=("y", "i"), **more)
+
+    def test_max_roi_pool(self):
+        rois = np.array([[0, 0, 0, 5, 6], [1, 2, 1, 9, 4], [0, 3, 3, 3, 3], [1, 4.4, 0.6, 5.2, 20]], np.float32)
+        self.check_images("MaxRoiPool", normal(2, 3, 7, 8), [("rois", rois)], pooled_shape=[2, 3], spatial_scale=0.5)
 
     def test_lp_pool(self):
         self.check_images("LpPool", normal(1, 2, 7, 8), standard=18, kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER", p=2)

@@ -14,24 +14,33 @@ using fn = scalar_function;
 using numbers = std::vector<std::int64_t>;
 
 // Returns the strides of the spatial axes in the flattened image.
-numbers spatial_strides(const numbers& dims, bool column_major) {
-  if (!column_major) return row_major_strides(dims);
-  numbers strides(dims.size(), 1);
-  for (std::size_t k = 1; k < dims.size(); ++k) strides[k] = strides[k - 1] * dims.at(k - 1);
+std::vector<dim> spatial_strides(const std::vector<dim>& dims, bool column_major) {
+  std::vector<dim> strides(dims.size(), 1);
+  if (column_major)
+    for (std::size_t k = 1; k < dims.size(); ++k) strides[k] = strides[k - 1] * dims[k - 1];
+  else
+    for (std::size_t k = dims.size(); k-- > 1;) strides[k - 1] = strides[k] * dims[k];
   return strides;
+}
+
+value times(builder& b, value x, const dim& factor) {
+  return factor.is_static() ? b.binary(fn::mul, x, static_cast<double>(factor.value()))
+                            : b.binary(fn::mul, x, b.data_of(factor));
 }
 
 // Returns the elements that each place of the window reads, [N, C, places, result...]. Padding is lower than every
 // element of the image.
-value windows(builder& b, value x, const pooling& op, const numbers& image, const std::vector<dim>& result) {
+value windows(builder& b, value x, const pooling& op, const std::vector<dim>& image, const std::vector<dim>& result) {
   const std::size_t axes = image.size();
   if (!is_float(x.type().type)) x = b.to_type(x, element_type::i32);
   pad padding{numbers(axes + 2, 0), numbers(axes + 2, 0), pad_mode::constant_,
               is_float(x.type().type) ? -std::numeric_limits<double>::infinity() : -0x1p31};
   for (std::size_t k = 0; k < axes; ++k) {
-    const std::int64_t last = (result[k + 2].value() - 1) * op.strides[k] + (op.window[k] - 1) * op.dilations[k];
     padding.before[k + 2] = op.pads_begin[k];
-    padding.after[k + 2] = std::max<std::int64_t>(0, last + 1 - image[k] - op.pads_begin[k]);
+    padding.after[k + 2] = op.pads_end[k] + op.strides[k] - 1;  // ceil_mode: less than a stride behind the pads
+    if (!image[k].is_static() || !result[k + 2].is_static()) continue;
+    const std::int64_t last = (result[k + 2].value() - 1) * op.strides[k] + (op.window[k] - 1) * op.dilations[k];
+    padding.after[k + 2] = std::max<std::int64_t>(0, last + 1 - image[k].value() - op.pads_begin[k]);
   }
   value padded = b.add(padding, {x});
   const std::int64_t places = std::accumulate(op.window.begin(), op.window.end(), std::int64_t{1}, std::multiplies<>{});
@@ -84,7 +93,7 @@ value rounded_away(builder& b, value x) {
 
 // Returns whether each index of an axis lies in each bin of each region, bool [regions, bins, length]. `first` and
 // `last` are the regions' bounds [regions, 1].
-value in_bins(builder& b, value first, value last, std::int64_t bins, std::int64_t length) {
+value in_bins(builder& b, value first, value last, std::int64_t bins, const dim& length) {
   const dim regions = first.type().dims.at(0);
   value extent = b.binary(fn::max, b.binary(fn::add, b.binary(fn::sub, last, first), 1.0), 1.0);
   value bin = b.iota_like(element_type::f32, {bins}, 0);
@@ -106,8 +115,7 @@ std::vector<value> max_roi_pool(node& n) {
       pooled[1] < 1)
     invalid("needs images of rank 4, regions [regions, 5] and a pooled_shape of two sizes, not " + n.type(0).str() +
             " and " + n.type(1).str());
-  const std::int64_t height = static_dim(dims.at(2), "pooling of regions"),
-                     width = static_dim(dims.at(3), "pooling of regions");
+  const dim height = dims.at(2), width = dims.at(3);
   const dim regions = n.dims(1)[0];
   value corners = b.to_type(n.in(1), element_type::f32);
   auto column = [&](std::int64_t i) { return b.slice_axis(corners, 1, i, 1); };
@@ -129,27 +137,24 @@ std::vector<value> max_roi_pool(node& n) {
 
 constexpr operator_row rows[] = {
     {"MaxUnpool", max_unpool, 9},
-    {"MaxRoiPool", max_roi_pool, 1, "sizes of the image known at import"},
+    {"MaxRoiPool", max_roi_pool, 1},
 };
 
 }  // namespace
 
 value max_positions(node& n, const pooling& op, const std::vector<dim>& result) {
   builder& b = n.b;
-  numbers image;
-  for (std::size_t k = 2; k < result.size(); ++k) {
-    image.push_back(static_dim(n.dims(0)[k], "the positions of maxima"));
-    static_dim(result[k], "the positions of maxima");
-  }
-  const numbers strides = spatial_strides(image, n.integer("storage_order", 0) != 0),
-                place_strides = row_major_strides(op.window);
+  const std::vector<dim> image(n.dims(0).begin() + 2, n.dims(0).end());
+  if (n.text("auto_pad", "NOTSET").starts_with("SAME"))
+    for (const dim& d : image) static_dim(d, "the positions of maxima with auto_pad");
+  const std::vector<dim> strides = spatial_strides(image, n.integer("storage_order", 0) != 0);
+  const numbers place_strides = row_major_strides(op.window);
   value place = b.add(arg_reduce{true, 2, false, false}, {windows(b, n.in(0), op, image, result)});
   const dim planes = result[0] * result[1];
-  const std::int64_t pixels = std::accumulate(image.begin(), image.end(), std::int64_t{1}, std::multiplies<>{});
+  const dim pixels = std::accumulate(image.begin(), image.end(), dim(1), std::multiplies<>{});
   std::vector<dim> per_plane(result.size(), 1);
   per_plane[0] = result[0], per_plane[1] = result[1];
-  value position = b.with_dims(
-      b.binary(fn::mul, b.iota_like(element_type::i64, {planes}, 0), static_cast<double>(pixels)), per_plane);
+  value position = b.with_dims(times(b, b.iota_like(element_type::i64, {planes}, 0), pixels), per_plane);
   for (std::size_t k = 0; k < image.size(); ++k) {
     value in_window = b.binary(fn::mod, b.binary(fn::div, place, static_cast<double>(place_strides[k])),
                                static_cast<double>(op.window[k]));
@@ -159,7 +164,7 @@ value max_positions(node& n, const pooling& op, const std::vector<dim>& result) 
                            static_cast<double>(op.strides[k]));
     value index = b.binary(fn::add, b.binary(fn::mul, in_window, static_cast<double>(op.dilations[k])),
                            b.binary(fn::sub, start, static_cast<double>(op.pads_begin[k])));
-    position = b.binary(fn::add, position, b.binary(fn::mul, index, static_cast<double>(strides[k])));
+    position = b.binary(fn::add, position, times(b, index, strides[k]));
   }
   return position;
 }
