@@ -15,6 +15,7 @@
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/convert_precision.hpp"
 #include "aot/passes/dead_code.hpp"
+#include "aot/passes/float8_contractions.hpp"
 #include "aot/passes/fuse_attention.hpp"
 #include "aot/passes/fuse_horizontally.hpp"
 #include "aot/passes/hoist_loop_invariants.hpp"
@@ -64,6 +65,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
   std::vector<pass> passes{
       dead_code{},
       integer_contractions{log},
+      float8_contractions{log},
       integer_pooling{log},
       arrange_quantized_weights{},
       chain_cache_updates{log},

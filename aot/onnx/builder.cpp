@@ -27,11 +27,11 @@ bool is_cheap(const operation& op) {
 }
 
 // Constants of 4 and 8 bits keep their type, because later passes recognize them (aot/passes/quantized_matrix.hpp,
-// integer_contractions.hpp).
+// integer_contractions.hpp, float8_contractions.hpp).
 bool stays_quantized(const operation& op, const std::vector<value>& inputs) {
   if (!op.is<convert>()) return false;
   const shape& type = inputs[0].type();
-  if (type.type == element_type::i8 || type.type == element_type::u8) return type.rank() >= 2;
+  if (storage_bits(type.type) == 8 && type.type != element_type::boolean) return type.rank() >= 2;
   return storage_bits(type.type) < 8 && !is_small(type, packed_fold_limit);
 }
 

@@ -91,10 +91,13 @@ literal transposed(const literal& matrix) {
   const auto dims = matrix.type().static_dims();
   const shape type{matrix.type().type, {dims[1], dims[0]}};
   std::vector<std::byte> bytes(type.bytes());
+  const auto from = matrix.bytes();
+  const element_type code = storage_bits(type.type) == 4   ? element_type::u4
+                            : storage_bits(type.type) == 2 ? element_type::u2
+                                                           : element_type::u8;
   for (std::int64_t i = 0; i < dims[0]; ++i)
     for (std::int64_t j = 0; j < dims[1]; ++j)
-      store_integer(type.type, bytes.data(), j * dims[0] + i,
-                    load_integer(type.type, matrix.bytes().data(), i * dims[1] + j));
+      store_integer(code, bytes.data(), j * dims[0] + i, load_integer(code, from.data(), i * dims[1] + j));
   return literal(type, std::move(bytes));
 }
 

@@ -235,9 +235,9 @@ bool integer_contractions::apply(module& m) const {
     instruction& at = *here;
     if (!m.has_uses(&at) || !is_candidate(at)) continue;
     auto right = find_quantized(at.inputs()[1]);
-    if (!right || !module::constant(right->elements)) continue;
+    if (!right || !module::constant(right->elements) || is_float(right->elements)) continue;
     auto left = find_quantized(at.inputs()[0]);
-    if (!left || module::constant(left->elements)) continue;
+    if (!left || module::constant(left->elements) || is_float(left->elements)) continue;
     rewriter write(m, here);
     std::string_view reason;
     value made = rewritten_contraction(write, at, *left, *right).make(reason);

@@ -1,5 +1,6 @@
 #include "aot/passes/integer_pooling.hpp"
 
+#include "aot/passes/facts.hpp"
 #include "aot/passes/quantized_tensor.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "aot/rewrite_log.hpp"
@@ -13,7 +14,7 @@ bool integer_pooling::apply(module& m) const {
     const auto* p = at.op().get_if<pooling>();
     if (!p || p->kind != pooling_kind::max || !m.has_uses(&at) || at.outputs().size() != 1) continue;
     auto found = find_quantized(at.inputs()[0]);
-    if (!found || !found->movement.empty() || found->zero || !found->scale) continue;
+    if (!found || is_float(found->elements) || !found->movement.empty() || found->zero || !found->scale) continue;
     auto scale = known_number(found->scale);
     if (!scale || !(*scale > 0)) continue;
     rewriter write(m, here);

@@ -10,7 +10,8 @@ namespace kiln {
 namespace {
 
 bool is_quantized(element_type type) {
-  return storage_bits(type) < 8 || type == element_type::i8 || type == element_type::u8;
+  return storage_bits(type) < 8 ||
+         (storage_bits(type) == 8 && type != element_type::boolean && type != element_type::f8e8m0);
 }
 
 // Whether v is computed from constants by the allowed operations. Sets `packed` if one constant has 4 or 8 bits for

@@ -14,10 +14,22 @@ bool is(value v) {
   return v.producer->op().is<Op>();
 }
 
-bool has_8_bits(value v) { return v.type().type == element_type::i8 || v.type().type == element_type::u8; }
+bool has_8_bits(value v) {
+  using enum element_type;
+  switch (v.type().type) {
+    case i8:
+    case u8:
+    case f8e4m3:
+    case f8e5m2:
+    case f8e4m3fnuz:
+    case f8e5m2fnuz: return true;
+    default: return false;
+  }
+}
 
 value behind_float_conversions(value v) {
-  while (is<convert>(v) && is_float(v) && is_float(operand(v))) v = operand(v);
+  while (is<convert>(v) && is_float(v) && is_float(operand(v)) && !has_8_bits(operand(v)) && !has_8_bits(v))
+    v = operand(v);
   return v;
 }
 

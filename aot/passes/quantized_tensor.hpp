@@ -1,6 +1,6 @@
-// Matches tensors of 8-bit integers behind the arithmetic of DequantizeLinear as the importer writes it: (q − zero) ×
-// scale, optionally followed by movement (reshape, transpose) and conversions between float types. Without a scale it
-// matches the form of MatMulInteger and ConvInteger: q − zero in i32, or q itself.
+// Matches tensors of 8-bit integers or 8-bit floats behind the arithmetic of DequantizeLinear as the importer writes
+// it: (q − zero) × scale, optionally followed by movement (reshape, transpose) and conversions between float types.
+// Without a scale it matches the form of MatMulInteger and ConvInteger: q − zero in i32, or q itself.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace kiln {
 
 struct quantized_tensor {
-  value elements = {};  // i8 or u8
+  value elements = {};  // i8, u8, or a float of 8 bits with a mantissa
   // The zero point is known_zero + zero. `zero` may be null. `zero` and `scale` have, or are broadcast to, the dims of
   // the elements.
   double known_zero = 0;

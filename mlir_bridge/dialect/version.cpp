@@ -97,6 +97,11 @@ bool is_of_version_5(mlir::Type type) {
          type.isInteger(2);
 }
 
+bool is_float_of_8_bits(mlir::Type type) {
+  auto format = mlir::dyn_cast<mlir::FloatType>(type);
+  return format && format.getWidth() == 8;
+}
+
 }  // namespace
 
 std::uint64_t needed_version(mlir::ModuleOp module) {
@@ -111,6 +116,8 @@ std::uint64_t needed_version(mlir::ModuleOp module) {
     if (op->getName().getStringRef() == "kiln.cache_update" && op->getNumOperands() == 4)
       needed = std::max<std::uint64_t>(needed, 8);
     if (name == "kiln.dot" && op->hasAttr("left_bits")) needed = std::max<std::uint64_t>(needed, 10);
+    if (name == "kiln.dot" && is_float_of_8_bits(mlir::getElementTypeOrSelf(op->getOperand(0).getType())))
+      needed = std::max<std::uint64_t>(needed, 11);
     for (const introduction& i : introductions)
       if (op->getName().getStringRef() == llvm::StringRef(i.operation)) needed = std::max(needed, i.version);
     for (mlir::Type type : op->getOperandTypes())

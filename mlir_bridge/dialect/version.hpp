@@ -11,6 +11,7 @@
 //   8  kiln.cache_update of one layer of a cache.
 //   9  kernels with inner anchors (mlir_bridge/kinds/kind.hpp): several of kiln.dot, kiln.normalize, kiln.cache_update.
 //  10  kiln.dot that may round its left operand (left_bits).
+//  11  kiln.dot of floats of 8 bits.
 //
 // A kernel is labelled with the oldest version from 3 on that has all of its operations, element types and combinations
 // of operations. So an older Kiln reads every kernel that it can compile, and a kernel that does not use what is new
@@ -35,7 +36,7 @@ namespace kiln::dialect {
 
 class KilnDialect;
 
-inline constexpr std::uint64_t current_version = 10;
+inline constexpr std::uint64_t current_version = 11;
 
 // Operations introduced after version 3.
 struct introduction {

@@ -2,6 +2,7 @@
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/tile.hpp"
 
 namespace kiln::cpu {
 
@@ -66,7 +67,10 @@ void emit_packing(kernel_emitter& e, contraction& c, std::int64_t taps, const ti
 
 void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile,
                 const right_source& source) {
-  emit_packing(e, c, taps, tile, source.tensor.type().type, e.only_parameters(source.tensor),
+  // Floats of 8 bits are converted once, here: no processor converts them quickly.
+  const element_type type = source.tensor.type().type;
+  const bool wide = is_float(type) && storage_bits(type) == 8;
+  emit_packing(e, c, taps, tile, wide ? accumulation_type(type) : type, e.only_parameters(source.tensor),
                [&](std::span<const Value> at, Value column, std::int64_t lanes) {
                  return load_columns(e, source, at[0], at[2], at[3], column, lanes);
                });

@@ -7,7 +7,7 @@ namespace kiln::cpu {
 buffer materialize_wide(kernel_emitter& e, value v) {
   constexpr std::int64_t elements_at_once = 1024;
   const buffer narrow = e.materialize(v);
-  if (narrow.type != element_type::f16 && narrow.type != element_type::bf16) return narrow;
+  if (!is_float(narrow.type) || accumulation_type(narrow.type) == narrow.type) return narrow;
   code_builder& code = e.code;
   const element_type type = accumulation_type(narrow.type);
   const dim total = v.type().elements();

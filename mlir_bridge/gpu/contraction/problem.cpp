@@ -10,6 +10,8 @@ namespace kiln::gpu {
 product_types types_of(element_type a, element_type b) {
   using enum element_type;
   if (a == b && (a == f16 || a == bf16 || a == f32)) return {a, f32};
+  // Floats of 8 bits are exact in f16.
+  if (is_float(a) && storage_bits(a) == 8) return {f16, f32};
   if ((a == i8 || a == u8) && b == i8) return {i8, i32, a == u8};
   if (a == f64) return {f64, f64};
   if (storage_bits(a) == 64) return {i64, i64};

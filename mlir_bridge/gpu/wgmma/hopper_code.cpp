@@ -173,6 +173,8 @@ std::string_view type_name(element_type type) {
   switch (type) {
     case element_type::f16: return "f16";
     case element_type::bf16: return "bf16";
+    case element_type::f8e4m3: return "e4m3";
+    case element_type::f8e5m2: return "e5m2";
     case element_type::u8: return "u8";
     default: return "s8";
   }
@@ -207,7 +209,8 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
                                    const values& sums) {
   const bool integers = is_integer(s);
   const std::int64_t count = count_sums(s), of_block = s.columns / 2;
-  const std::int64_t depth = integers ? 32 : 16, steps = 4;
+  const bool bytes = storage_bits(s.a) == 8;
+  const std::int64_t depth = bytes ? 32 : 16, steps = 4;
   // In units of 16 bytes: 32 bytes of a row if k is inner, otherwise 16 rows of 128 bytes.
   auto step = [](bool k_inner) { return k_inner ? 2 : 128; };
   const std::string a = fmt::format("${}", 2 * count), b = fmt::format("${}", 2 * count + 1),
@@ -223,7 +226,9 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
                           i * step(s.a_k_inner) + block * block_bytes / 16, b, i * step(s.b_k_inner));
       text += fmt::format("wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {{{}}}, a, b, {}", s.columns, depth,
                           integers ? "s32" : "f32", type_name(s.a), type_name(s.b), registers, i ? "other" : "first");
-      text += integers ? ";\n" : fmt::format(", 1, 1, {}, {};\n", s.a_k_inner ? 0 : 1, s.b_k_inner ? 0 : 1);
+      if (!integers) text += ", 1, 1";
+      if (!bytes) text += fmt::format(", {}, {}", s.a_k_inner ? 0 : 1, s.b_k_inner ? 0 : 1);
+      text += ";\n";
     }
   text += "wgmma.commit_group.sync.aligned;\n}";
   std::string constraints;

@@ -19,6 +19,7 @@ wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
           p.b.k_inner || p.b.rearrange,
           epilogue_bytes(e, p),
           p.a.parts,
+          p.a.parts > 1 || is_float8(p.a.memory.type),
           image_tiles,
           p.products(),
           p.epsilon.has_value(),

@@ -355,7 +355,8 @@ class wgmma_writer {
                                          epilogue_memory_);
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
-      for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(t_.parts > 1 ? code_.number(v.getType(), 0) : v);
+      for (Value v : hopper_.undefined_sums(shape_))
+        carried.push_back(t_.block_sums ? code_.number(v.getType(), 0) : v);
       if (t_.transposed) transposed.prefetch(place_of(tile).column, in_group);
       const std::size_t end_of_sums = carried.size();
       carried.resize(end_of_sums + static_cast<std::size_t>(squares_.count()),
@@ -363,7 +364,7 @@ class wgmma_writer {
       carried = each_block(first_block_, carried, [&](Value block, std::span<const Value> now) {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
-        if (t_.parts > 1) return add_parts(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
+        if (t_.block_sums) return add_block(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
         Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
               b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
         const auto squares_begin = now.begin() + static_cast<std::ptrdiff_t>(end_of_sums);
@@ -380,7 +381,7 @@ class wgmma_writer {
         return result;
       });
       values sums(carried.begin() + 2, carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums));
-      if (t_.parts == 1) {
+      if (!t_.block_sums) {
         sums = hopper_.finish(sums);
         release(carried[0], in_group, {});
       }
@@ -423,12 +424,14 @@ class wgmma_writer {
     });
   }
 
-  // Multiplies the parts of a block and adds the result to the sums. The block has sums of its own, because the matrix
-  // unit rounds toward zero: what it adds up stays short, and the vector unit does the rest.
-  values add_parts(const cursor& at, Value warpgroup, Value in_group, const values& sums) {
+  // Multiplies a block, or its parts, and adds the result to the sums. The block has sums of its own, because the
+  // matrix unit rounds toward zero, and keeps 13 bits or so of sums of 8-bit floats: what it adds up stays short, and
+  // the vector unit does the rest.
+  values add_block(const cursor& at, Value warpgroup, Value in_group, const values& sums) {
     Value memory = stage_address(at.stage), first_block = code_.mul(warpgroup, t_.row_blocks() * block_bytes);
     values of_block = hopper_.undefined_sums(shape_);
-    for (std::size_t i = 0; i < part_products.size(); ++i)
+    const std::size_t products = t_.parts > 1 ? part_products.size() : 1;
+    for (std::size_t i = 0; i < products; ++i)
       of_block = hopper_.multiply_block(shape_, code_.add(part_of_a(memory, part_products[i].a), first_block),
                                         part_of_b(memory, part_products[i].b), hopper_.number(i ? 1 : 0), of_block);
     of_block = hopper_.finish(of_block);

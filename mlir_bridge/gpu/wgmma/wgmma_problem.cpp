@@ -24,10 +24,11 @@ bool copies(const wgmma_operand& o) {
   return o.pitch * size % map_alignment == 0 && o.batch_pitch * size % map_alignment == 0;
 }
 
-// Returns true for f16 times f16, bf16 times bf16, f32 times f32, and 8-bit integers of any signedness.
+// Returns true for f16 times f16, bf16 times bf16, f32 times f32, floats of 8 bits of one type, and 8-bit integers of
+// any signedness.
 bool multiplies(element_type a, element_type b) {
   auto small = [](element_type t) { return t == element_type::i8 || t == element_type::u8; };
-  return (a == b && (a == element_type::f16 || a == element_type::bf16 || a == element_type::f32)) ||
+  return (a == b && (a == element_type::f16 || a == element_type::bf16 || a == element_type::f32 || is_float8(a))) ||
          (small(a) && small(b));
 }
 
@@ -119,8 +120,10 @@ std::optional<buffer> readable(const kernel_emitter& e, value v) {
 bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
   o.source = v;
   if (o.memory.type == element_type::f32) return o.parts = f32_parts, true;
-  if (copies(o) && (o.k_inner || !is_integer(o.memory.type))) return true;
-  o.rearrange = is_integer(o.memory.type) && e.only_parameters(v);
+  // The matrix unit reads elements of 8 bits with k innermost only.
+  const bool bytes = storage_bits(o.memory.type) == 8;
+  if (copies(o) && (o.k_inner || !bytes)) return true;
+  o.rearrange = bytes && e.only_parameters(v);
   return o.rearrange;
 }
 
@@ -179,6 +182,8 @@ bool reads_shared_copy(const kernel_emitter& e, const wgmma_problem& p) {
 }
 
 }  // namespace
+
+bool is_float8(element_type type) { return type == element_type::f8e4m3 || type == element_type::f8e5m2; }
 
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows) {
   const std::int64_t size = bytes_of(from.memory.type);
@@ -350,7 +355,8 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const d
   wgmma_problem p;
   if (!plain) {
     const std::vector<std::int64_t> image_dims = dims_at(image, sample);
-    if (is_integer(a_memory->type) || !(p.image = find_image(op, image_dims, window, result))) return std::nullopt;
+    if (storage_bits(a_memory->type) == 8 || !(p.image = find_image(op, image_dims, window, result)))
+      return std::nullopt;
     if (result.back() < 1 || p.image->images * p.image->out_height * p.image->out_width < 1) return std::nullopt;
     p.n = result.back(), p.k = p.image->taps() * ((p.image->channels + 63) / 64 * 64);
     const std::int64_t pixels = p.image->height * p.image->width, channels = p.image->channels;

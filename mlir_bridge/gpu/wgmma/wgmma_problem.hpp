@@ -86,6 +86,9 @@ void divide_image(kernel_emitter& e, wgmma_problem& problem, std::int64_t rows);
 // Returns the descriptor of boxes of 128 bytes of the inner dimension by `box_rows` of the next one.
 tensor_map make_tensor_map(const wgmma_operand& from, std::int64_t batch, std::int64_t box_rows);
 
+// Whether it is a float of 8 bits that the matrix unit of sm_90 multiplies.
+bool is_float8(element_type type);
+
 // Returns the fusion's anchor as such a product; nullopt if an operand is computed or has another layout. 8-bit
 // operands must have k innermost. For an open kernel, `sample` has values of the open dimensions; only the number of
 // rows may be open.

@@ -252,7 +252,8 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
                       .consumers = row.consumers,
                       .cluster_m = cluster[0],
                       .cluster_n = cluster[1],
-                      .parts = size.parts};
+                      .parts = size.parts,
+                      .block_sums = size.block_sums};
       fill_stages(tile, size, target);
       // Skip clusters that are not fully used: workgroups without a tile would only help to copy.
       if (ceil_div(size.m, tile.m) % tile.cluster_m || ceil_div(size.n, tile.n) % tile.cluster_n) continue;
@@ -260,7 +261,12 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
     }
   for (const tile_row& row : rows)
     for (std::int64_t splits : {2, 4, 8}) {
-      wgmma_tile tile{.m = row.m, .n = row.n, .consumers = row.consumers, .splits = splits, .parts = size.parts};
+      wgmma_tile tile{.m = row.m,
+                      .n = row.n,
+                      .consumers = row.consumers,
+                      .splits = splits,
+                      .parts = size.parts,
+                      .block_sums = size.block_sums};
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
     }

@@ -39,6 +39,8 @@ struct wgmma_tile {
   bool bounded = false;
   // Matrices that each operand consists of (f32: 3), all of which are in a stage.
   std::int64_t parts = 1;
+  // Each block of k has sums of its own, which the vector unit adds up: the matrix unit keeps few bits of long sums.
+  bool block_sums = false;
 
   friend bool operator==(const wgmma_tile&, const wgmma_tile&) = default;
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
@@ -46,8 +48,7 @@ struct wgmma_tile {
   std::int64_t row_blocks() const { return m / consumers / 64; }
   // Registers that the sums take in a consumer thread.
   std::int64_t sums() const { return transposed ? n * few_rows / 128 : row_blocks() * n / 2; }
-  // With parts, each block has sums of its own, too.
-  std::int64_t registers() const { return parts > 1 ? 2 * sums() : sums(); }
+  std::int64_t registers() const { return block_sums ? 2 * sums() : sums(); }
   std::int64_t a_rows() const { return few_rows ? few_rows : m; }
   std::int64_t stage_bytes() const { return (a_rows() + n) * 128 * parts; }
 };
@@ -71,6 +72,7 @@ struct wgmma_size {
   // Shared memory of one consumer warp.
   std::int64_t epilogue_bytes = 0;
   std::int64_t parts = 1;
+  bool block_sums = false;  // as in wgmma_tile
   // For images: rows of a tile → tiles along m. Empty for other products.
   std::map<std::int64_t, std::int64_t> image_tiles = {};
   // Products of the same rows, whose columns a tile has equal parts of.

@@ -57,8 +57,10 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
 }
 
 // Whether scalars of the left matrix are converted before the products. Processors that take them from the lanes of a
-// register convert some at a time.
+// register convert some at a time; floats of 8 bits take several instructions each.
 bool is_wide_first(const kernel_emitter& e, const dot& op, const dot_extents& x) {
+  const element_type left = e.anchor()->inputs()[0].type().type;
+  if (is_float(left) && storage_bits(left) == 8) return true;
   const element_type type = accumulation_type(e.anchor()->inputs()[0].type().type);
   const std::int64_t usual_columns = 2 * register_lanes(e, type);
   return x.n > usual_columns && loads_of(e.target, type, !op.transpose_a).steps == 1;

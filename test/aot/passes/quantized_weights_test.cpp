@@ -77,6 +77,21 @@ TEST(arrange_quantized_weights, puts_k_innermost) {
       }
 }
 
+TEST(arrange_quantized_weights, floats_of_few_bits_keep_their_fractions) {
+  for (element_type type : {f4e2m1, f8e4m3, f8e5m2}) {
+    std::mt19937 generator(3);
+    std::vector<double> numbers(48 * 20);
+    for (double& x : numbers) x = (static_cast<double>(generator() % 9) - 4) / 2;
+    const literal elements = literal::from_doubles({type, {48, 20}}, numbers);
+    program p = transformed(
+        [&](builder& b) { b.out({b.m.add(dot{}, {b.p("x", {3, 48}), dequantized(b, elements, 16, false)})}); },
+        {arrange_quantized_weights{}});
+    weights_of(p.main());
+    EXPECT_EQ(packed_constant(p.main()).type().static_dims(), (std::vector<std::int64_t>{20, 3, 16}));
+    EXPECT_EQ(packed_constant(p.main()).at(1), elements.at(20));
+  }
+}
+
 // Arithmetic is simplified in between: x − 8 is x + −8 then.
 TEST(arrange_quantized_weights, one_zero_point_for_all_stays_in_the_product) {
   program p = transformed(

@@ -89,6 +89,8 @@ TEST(dots, of_every_type) {
                 row{element_type::f16, element_type::f16, element_type::f16, 2e-3},
                 row{element_type::bf16, element_type::bf16, element_type::bf16, 1e-2},
                 row{element_type::f16, element_type::f16, element_type::f32, 1e-5},
+                row{element_type::f8e4m3, element_type::f8e4m3, element_type::f32, 1e-6},
+                row{element_type::f8e5m2, element_type::f8e5m2, element_type::f32, 1e-6},
                 row{element_type::i8, element_type::i8, element_type::i32, 0},
                 row{element_type::u8, element_type::u8, element_type::i32, 0},
                 row{element_type::u8, element_type::i8, element_type::i32, 0}})
@@ -102,8 +104,9 @@ TEST(dots, of_every_type) {
     }
 }
 
-// A tile multiplies a scalar by two vectors of columns. One that meets more of them is converted before.
-TEST(dots, convert_scalars_of_16_bits_once) {
+// A tile multiplies a scalar by two vectors of columns. One that meets more of them is converted before, and so are all
+// floats of 8 bits.
+TEST(dots, convert_scalars_of_8_and_16_bits_once) {
   const auto stages = [](std::int64_t columns, element_type type) {
     const native_kernel kernel = compile_fusion(*dot_fusion({19, 70}, {70, columns}, {}, type, type), v4_row());
     return std::ranges::count_if(kernel.launches, [](const launch& l) { return l.symbol.ends_with("_widen"); });
@@ -112,6 +115,7 @@ TEST(dots, convert_scalars_of_16_bits_once) {
     EXPECT_EQ(stages(16, type), 0);
     EXPECT_EQ(stages(200, type), 1);
   }
+  EXPECT_EQ(stages(16, element_type::f8e4m3), 1);
   EXPECT_EQ(stages(200, element_type::f32), 0);
 }
 

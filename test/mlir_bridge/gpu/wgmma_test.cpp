@@ -100,6 +100,25 @@ TEST(wgmma, int8_weights_are_rearranged_once) {
   EXPECT_THAT(ptx, HasSubstr("s32.s8.s8"));
 }
 
+// The matrix unit keeps few bits of sums of 8-bit floats, so each block of 128 begins with sums of its own.
+TEST(wgmma, floats_of_8_bits_have_sums_of_blocks) {
+  using enum element_type;
+  for (auto [type, name] : {std::pair{f8e4m3, "f32.e4m3.e4m3"}, {f8e5m2, "f32.e5m2.e5m2"}}) {
+    auto [kernel, ptx] =
+        finalize_for(*dot_module({512, 1024}, {1024, 768}, {false, false, f32}, type), "sm_90", {{"wgmma", 1}});
+    ASSERT_EQ(kernel.launches.size(), 2u);
+    EXPECT_TRUE(kernel.launches[0].prepare);
+    EXPECT_THAT(ptx, HasSubstr(name));
+    EXPECT_THAT(ptx, HasSubstr("k32."));
+    EXPECT_THAT(ptx, HasSubstr("add.f32"));
+    EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  }
+  // Other units multiply them as f16, in which they are exact.
+  for (const char* target : {"sm_80", "sm_89"})
+    EXPECT_THAT(finalize_for(*dot_module({512, 1024}, {1024, 768}, {false, false, f32}, f8e4m3), target).ptx,
+                HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+}
+
 // Products of unsigned by signed bytes need PTX 8.4. All other kernels run with older drivers.
 TEST(wgmma, mixed_bytes_raise_the_version_of_ptx) {
   using enum element_type;

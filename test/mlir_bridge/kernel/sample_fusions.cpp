@@ -58,6 +58,8 @@ std::vector<sample> anchor_samples() {
       {dot{false, false, i32}, {{u8, {3, 5}}, {i8, {5, 7}}}},
       {dot{false, true, f32, 8}, {f({2, 3, 5}), f({2, 7, 5})}},
       {dot{true, false, f32, 16}, {{f16, {5, 3}}, {f16, {5, 7}}}},
+      {dot{false, false, f32}, {{f8e4m3, {3, 5}}, {f8e4m3, {5, 7}}}},
+      {dot{false, true, f32}, {{f8e5m2, {3, 5}}, {f8e5m2, {7, 5}}}},
       {convolution{{2, 1}, {1, 2}, {1, 0}, {0, 2}, 2, last}, {f({1, 7, 9, 4}), f({3, 3, 2, 6})}},
       {convolution{{1}, {1}, {1}, {1}, 1, tensor_layout::channels_first}, {f({2, 3, 9}), f({5, 3, 3})}},
       {transposed_convolution{{2, 2}, {1, 1}, {1, 0}, {0, 1}, {1, 0}, 1, last}, {f({1, 4, 5, 3}), f({3, 2, 6, 3})}},
