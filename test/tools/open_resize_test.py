@@ -44,6 +44,13 @@ class OpenResize(KilnCase):
             with self.subTest(coordinates=coordinates):
                 self.agrees([(11, 20)], by_runtime=False, sizes=[1, 2, 6, 30], mode="cubic", antialias=1, coordinate_transformation_mode=coordinates)
 
+    def test_aspect_ratio(self):
+        for policy in ("not_larger", "not_smaller"):
+            for mode, coordinates in (("linear", "half_pixel"), ("nearest", "asymmetric")):
+                with self.subTest(policy=policy, mode=mode):
+                    self.agrees([(30, 17), (12, 12), (9, 12), (15, 44)], sizes=[10, 14], axes=[2, 3], keep_aspect_ratio_policy=policy, mode=mode, coordinate_transformation_mode=coordinates,
+                                nearest_mode="floor")
+
     def test_scales_computed_from_the_image(self):
         for mode, coordinates in (("linear", "half_pixel"), ("nearest", "asymmetric"), ("cubic", "pytorch_half_pixel"), ("linear", "align_corners")):
             nodes = [helper.make_node("Shape", ["x"], ["shape"], start=2), helper.make_node("Cast", ["shape"], ["real"], to=T.FLOAT), helper.make_node("ReduceMin", ["real"], ["least"], keepdims=1),

@@ -69,19 +69,36 @@ void set_size(resize& op, std::size_t axis, const dim& in, const dim& out) {
   op.scales[axis] = exact ? static_cast<double>(ratio.value()) : 0;  // 0: use the ratio of the sizes
 }
 
-// Uses one scale for all axes, so that the image fits within (not_larger) or covers (not_smaller) the sizes.
-void keep_aspect_ratio(resize& op, const std::vector<std::size_t>& axes, const std::vector<dim>& in, bool larger) {
-  std::optional<double> scale;
+// Uses one scale for all axes, so that the image fits within (not_larger) or covers (not_smaller) the sizes. The scale
+// of an image of open size is computed in f32, as onnxruntime does it, and returned for each axis.
+std::vector<value> keep_aspect_ratio(builder& b, resize& op, const std::vector<std::size_t>& axes,
+                                     const std::vector<dim>& in, bool larger) {
+  if (std::ranges::all_of(axes, [&](auto a) { return in[a].is_static() && op.dims.at(a).is_static(); })) {
+    std::optional<double> scale;
+    for (auto a : axes) {
+      double s = op.scales[a];
+      scale = !scale ? s : larger ? std::max(*scale, s) : std::min(*scale, s);
+    }
+    for (auto a : axes) {
+      op.scales[a] = *scale;
+      op.dims.at(a) = std::llround(*scale * static_cast<double>(in[a].value()));
+    }
+    return {};
+  }
+  const auto real = [&](const dim& d) { return b.to_type(b.data_of(d), element_type::f32); };
+  value scale;
   for (auto a : axes) {
-    if (!in[a].is_static() || !op.dims.at(a).is_static())
-      refuse("keeps the aspect ratio of a symbolic image; give it dimensions with --dim");
-    double s = op.scales[a];
-    scale = !scale ? s : larger ? std::max(*scale, s) : std::min(*scale, s);
+    value s = b.binary(scalar_function::div, real(op.dims.at(a)), real(in[a]));
+    scale = !scale ? s : b.binary(larger ? scalar_function::max : scalar_function::min, scale, s);
   }
   for (auto a : axes) {
-    op.scales[a] = *scale;
-    op.dims.at(a) = std::llround(*scale * static_cast<double>(in[a].value()));
+    value size = b.binary(scalar_function::add, b.binary(scalar_function::mul, real(in[a]), scale), 0.5);
+    const auto known = b.known(b.to_type(b.unary(scalar_function::floor, size), element_type::i64));
+    if (!known) refuse("keeps the aspect ratio of a symbolic image; give it dimensions with --dim");
+    op.dims.at(a) = known->at(0);
+    op.scales[a] = 0;
   }
+  return std::vector<value>(axes.size(), scale);
 }
 
 std::vector<std::size_t> axes_of(node& n) {
@@ -175,7 +192,7 @@ std::vector<value> resized(node& n) {
     for (std::size_t i = 0; i < axes.size(); ++i) set_size(op, axes[i], dims.at(axes[i]), sizes[i]);
     const std::string policy =
         one_of(n, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
-    if (policy != "stretch") keep_aspect_ratio(op, axes, dims, policy == "not_smaller");
+    if (policy != "stretch") computed = keep_aspect_ratio(n.b, op, axes, dims, policy == "not_smaller");
   } else {
     invalid("has neither scales nor sizes");
   }
