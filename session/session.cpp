@@ -35,9 +35,9 @@ double milliseconds_since(clock::time_point begin) {
 }  // namespace
 
 session::session(const std::filesystem::path& file, session_options options) {
-  chosen_device chosen = device_of(options);
-  auto begin = clock::now();
   if (file.extension() == ".onnx") {
+    chosen_device chosen = device_of(options);
+    auto begin = clock::now();
     if (!options.import)
       throw error(
           error_kind::unsupported,
@@ -49,19 +49,23 @@ session::session(const std::filesystem::path& file, session_options options) {
         std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
     return;
   }
+  const auto begin = clock::now();
   portable_ = read_program(file, consent_of(options.cache), weight_check::when_read);
-  open(file, std::move(options), std::move(chosen), begin);
+  const double program_ms = milliseconds_since(begin);
+  open(file, std::move(options));
+  read_ms_ += program_ms;
 }
 
 session::session(program portable, const std::filesystem::path& file, session_options options)
     : portable_(std::move(portable)) {
-  chosen_device chosen = device_of(options);
-  open(file, std::move(options), std::move(chosen), clock::now());
+  open(file, std::move(options));
 }
 
 // Opens the device and the caches, with the cache entries and tuning hints that the file holds.
-void session::open(const std::filesystem::path& file, session_options options, chosen_device chosen,
-                   clock::time_point begin) {
+void session::open(const std::filesystem::path& file, session_options options) {
+  if (options.device != "host") verifying_.emplace(portable_);
+  chosen_device chosen = device_of(options);
+  const auto begin = clock::now();
   require_weights(portable_, file);
   std::shared_ptr<const embedded_entries> embedded;
   if (!options.cache.disabled) embedded = embedded_entries::read(file);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/open_plans.hpp"
+#include "runtime/verify_ahead.hpp"
 #include "session/background_work.hpp"
 #include "session/instance.hpp"
 #include "session/ranged_kernels.hpp"
@@ -68,8 +69,7 @@ class session {
   bool idle() const { return background_.idle(); }
 
  private:
-  void open(const std::filesystem::path& file, session_options options, chosen_device chosen,
-            std::chrono::steady_clock::time_point begin);
+  void open(const std::filesystem::path& file, session_options options);
   void find_native_kernels();
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
@@ -92,6 +92,7 @@ class session {
   void compile_in_background(const dim_bindings& exact);
   void finalize_general(const dim_bindings& sizes);
   program portable_;
+  std::optional<verify_ahead> verifying_;  // for GPUs
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
   std::mutex making_mutex_;  // one instance is made at a time, with all threads

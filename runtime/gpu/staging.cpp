@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+
+#include "ir/two_threads.hpp"
 
 namespace kiln::gpu {
 namespace {
@@ -40,29 +43,50 @@ void staging::release() noexcept {
   }
 }
 
-staging::chunk& staging::next() {
-  chunk& c = chunks_[turn_++ % chunks_.size()];
+void staging::wait_until_free(chunk& c) {
   if (c.used) state_.require(state_.wait_for_event(c.last_use->get()), "waiting for a copy");
   c.used = false;
+}
+
+staging::chunk& staging::next() {
+  chunk& c = chunks_[turn_++ % chunks_.size()];
+  wait_until_free(c);
   return c;
 }
 
-void staging::upload(void* to, const void* from, std::size_t bytes, void* stream) {
-  working_device now(state_);
-  std::lock_guard lock(mutex_);
+void staging::send(void* to, const void* from, std::size_t bytes, void* stream, chunk& through) {
   const driver_functions& f = state_.functions();
-  for (std::size_t at = 0; at < bytes; at += chunk_bytes) {
-    std::size_t size = std::min(chunk_bytes, bytes - at);
-    chunk& c = next();
-    std::memcpy(c.memory, static_cast<const std::byte*>(from) + at, size);
-    c.used = true;
-    int copied = f.copy_to_device(static_cast<std::byte*>(to) + at, c.memory, size, stream);
-    int recorded = f.event_record(c.last_use->get(), stream);
-    // Without the event we cannot tell when the chunk is free.
-    if (recorded) state_.note(state_.wait_for_stream(stream));
-    state_.require(copied, "copying to the device");
-    state_.require(recorded, "recording a copy");
-  }
+  std::memcpy(through.memory, from, bytes);
+  through.used = true;
+  int copied = f.copy_to_device(to, through.memory, bytes, stream);
+  int recorded = f.event_record(through.last_use->get(), stream);
+  // Without the event we cannot tell when the chunk is free.
+  if (recorded) state_.note(state_.wait_for_stream(stream));
+  state_.require(copied, "copying to the device");
+  state_.require(recorded, "recording a copy");
+}
+
+void staging::upload(void* to, const void* from, std::size_t bytes, void* stream) {
+  std::lock_guard lock(mutex_);
+  std::mutex failing;
+  std::exception_ptr failure;
+  const std::size_t first = turn_, count = (bytes + chunk_bytes - 1) / chunk_bytes;
+  on_two_threads(count, bytes, [&](std::size_t i) {
+    try {
+      working_device now(state_);
+      const std::size_t at = i * chunk_bytes;
+      chunk& c = chunks_[(first + i) % chunks_.size()];
+      std::lock_guard filling(c.filling);
+      wait_until_free(c);
+      send(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at,
+           std::min(chunk_bytes, bytes - at), stream, c);
+    } catch (...) {
+      std::lock_guard lock_failure(failing);
+      if (!failure) failure = std::current_exception();
+    }
+  });
+  turn_ += count;
+  if (failure) std::rethrow_exception(failure);
 }
 
 void staging::download(void* to, const void* from, std::size_t bytes, void* stream) {

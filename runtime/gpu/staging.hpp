@@ -1,5 +1,6 @@
 // Copies between host and device through a ring of pinned host buffers. The caller's memory may therefore be pageable
-// and is reusable on return, and copies run at full speed. Any thread; one copy at a time.
+// and is reusable on return, and copies run at full speed. Any thread; one copy at a time. Large uploads take a second
+// thread.
 #pragma once
 
 #include <array>
@@ -21,11 +22,14 @@ class staging {
 
  private:
   struct chunk {
+    std::mutex filling;
     std::unique_ptr<raw_event> last_use;
     std::byte* memory = nullptr;
     bool used = false;
   };
   chunk& next();  // the next chunk, waiting until it is free
+  void wait_until_free(chunk& c);
+  void send(void* to, const void* from, std::size_t bytes, void* stream, chunk& through);
   void release() noexcept;
   state& state_;
   std::mutex mutex_;

@@ -94,8 +94,8 @@ TYPED_TEST_P(device_conformance, missing_functions_and_damaged_objects_are_error
 }
 
 TYPED_TEST_P(device_conformance, copies_and_zeros_stay_in_order) {
-  // Several pieces of a staged copy.
-  constexpr std::size_t bytes = (9u << 20) + 13;
+  // Several rounds of pieces of a staged copy, by two threads.
+  constexpr std::size_t bytes = (37u << 20) + 13;
   device_memory x = this->target->allocate(bytes), y = this->target->allocate(bytes);
   std::vector<std::byte> data(bytes), back(bytes);
   for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 2654435761u >> 13);
