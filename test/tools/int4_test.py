@@ -44,7 +44,7 @@ class Int4(KilnCase):
     def test_models_with_int4_weights_agree_with_onnxruntime(self):
         cases = [dict(dims=[96, 44], scale_dims=[], axis=0), dict(dims=[96, 44], scale_dims=[44], axis=1), dict(dims=[96, 44], scale_dims=[3, 44], axis=0, block_size=32),
                  dict(dims=[44, 96], scale_dims=[44, 6], axis=1, block_size=16, gemm=True), dict(dims=[33, 31], scale_dims=[31], axis=1), dict(dims=[44, 96], scale_dims=[96], axis=1, gemm=True),
-                 dict(dims=[96, 44], scale_dims=[96], axis=0)]
+                 dict(dims=[96, 44], scale_dims=[96], axis=0), dict(dims=[80, 44], scale_dims=[3, 44], axis=0, block_size=32), dict(dims=[44, 90], scale_dims=[44, 6], axis=1, block_size=16, gemm=True)]
         x = {}
         for signed in (True, False):
             for zero_point in (True, False):

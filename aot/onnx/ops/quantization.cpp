@@ -8,6 +8,11 @@ namespace {
 
 using fn = scalar_function;
 
+bool is_number_of_blocks(const dim& count, const dim& length, std::int64_t block) {
+  if (count * dim(block) == length) return true;
+  return count.is_static() && length.is_static() && count.value() == (length.value() + block - 1) / block;
+}
+
 // Prepares a scale or zero point for broadcasting against x: one per tensor, one per index of the axis, or one per
 // block.
 value spread(node& n, value parameter) {
@@ -25,13 +30,16 @@ value spread(node& n, value parameter) {
   }
   auto at = static_cast<std::size_t>(axis);
   auto apart = parameter.type().dims;
-  if (apart.size() != dims.size() || block < 1 || !(apart[at] * dim(block) == dims.at(at)))
+  // The last block may be shorter.
+  if (apart.size() != dims.size() || block < 1 || !is_number_of_blocks(apart[at], dims.at(at), block))
     invalid("scales " + parameter.type().str() + " do not fit " + n.type(0).str() + " in blocks of " +
             std::to_string(block));
-  auto stretched = apart;
+  auto stretched = apart, whole = dims;
+  whole[at] = apart[at] * dim(block);
   apart.insert(apart.begin() + axis + 1, 1);
   stretched.insert(stretched.begin() + axis + 1, block);
-  return b.with_dims(b.broadcast_to(b.with_dims(parameter, apart), stretched), dims);
+  value full = b.with_dims(b.broadcast_to(b.with_dims(parameter, apart), stretched), whole);
+  return whole[at] == dims[at] ? full : b.slice_axis(full, axis, 0, dims[at]);
 }
 
 std::vector<value> quantize(node& n) {
