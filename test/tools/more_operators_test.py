@@ -178,6 +178,17 @@ class ArgumentsThatAreData(OperatorCase):
             model, feeds = self.model("Pad", [("x", x), ("pads", np.array([1, -1, 0, 2], np.int64)), ("v", np.array(value, dtype))], ["y"], domain="", standard=18, constants=["pads"])
             self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), about=f"{dtype}")
 
+    def test_a_range_of_floats_up_to_a_size(self):
+        scalar = {"start": 0.5, "half": 2.0, "step": 0.25}
+        nodes = [helper.make_node("Shape", ["x"], ["size"], start=1, end=2), helper.make_node("Cast", ["size"], ["real"], to=TensorProto.FLOAT), helper.make_node("Squeeze", ["real"], ["width"]),
+                 helper.make_node("Div", ["width", "half"], ["limit"]), helper.make_node("Range", ["start", "limit", "step"], ["y"])]
+        constants = [numpy_helper.from_array(np.array(v, np.float32), n) for n, v in scalar.items()]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, "W"])], [helper.make_empty_tensor_value_info("y")], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        for width in (1, 2, 9, 10):
+            feeds = {"x": np.zeros((1, width), np.float32)}
+            self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), about=f"width {width}")
+
     def test_the_size_of_a_window(self):
         for op, size, periodic in itertools.product(("HannWindow", "HammingWindow", "BlackmanWindow"), (3, 11), (0, 1)):
             model, feeds = self.model(op, [("size", np.array(size, np.int64))], ["y"], domain="", standard=17, periodic=periodic)

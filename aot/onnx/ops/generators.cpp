@@ -51,6 +51,22 @@ std::vector<value> constant_of_shape(node& n) {
   return {n.b.broadcast_to(n.b.constant(fill.reshaped({})), dims)};
 }
 
+// The number of elements of a range of floats whose bounds the model computes from sizes, such as [0.5, 1.5, ...,
+// width). The division by delta must not round: onnxruntime computes it in f64.
+std::optional<dim> count_of_real_range(node& n) {
+  builder& b = n.b;
+  const auto delta = b.constant_of(n.in(2));
+  if (n.type(0).type != element_type::f32 || b.constant_of(n.in(1)) || !delta || delta->type().element_count() != 1)
+    return std::nullopt;
+  int exponent = 0;
+  if (std::frexp(delta->at(0), &exponent) != 0.5) return std::nullopt;
+  value span = b.binary(fn::sub, b.with_dims(n.in(1), {}), b.with_dims(n.in(0), {}));
+  value count = b.unary(fn::ceil, b.binary(fn::mul, span, std::ldexp(1, 1 - exponent)));
+  const auto known = b.known(b.to_type(count, element_type::i64));
+  if (!known) return std::nullopt;
+  return b.facts().max(known->at(0), 0);
+}
+
 // start + i * delta for i in [0, ceil((limit - start) / delta)).
 std::vector<value> range(node& n) {
   builder& b = n.b;
@@ -72,11 +88,16 @@ std::vector<value> range(node& n) {
       count = (dim(0) - span - step - dim(1)) / (dim(0) - step);
     }
   } else {
+    auto computed = count_of_real_range(n);
     // The limit may follow from the elements of an input. Asking for it lets the import start again with them.
-    if (!b.constant_of(n.in(1))) n.known(1, "limit");
-    double step = n.number(2, "delta"), elements = std::ceil((n.number(1, "limit") - n.number(0, "start")) / step);
-    if (step == 0 || !(std::abs(elements) < 1e12)) invalid("the range has no end");
-    count = static_cast<std::int64_t>(elements);
+    if (!computed && !b.constant_of(n.in(1))) n.known(1, "limit");
+    if (computed) {
+      count = *computed;
+    } else {
+      double step = n.number(2, "delta"), elements = std::ceil((n.number(1, "limit") - n.number(0, "start")) / step);
+      if (step == 0 || !(std::abs(elements) < 1e12)) invalid("the range has no end");
+      count = static_cast<std::int64_t>(elements);
+    }
   }
   if (count.is_static() && count.value() < 0) count = 0;
   // f16 and bf16 are computed in f32 (attribute stash_type, opset 27) and rounded once.
@@ -160,7 +181,7 @@ std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)
 constexpr operator_row rows[] = {
     {"Constant", constant_node},
     {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
-    {"Range", range, 11, "bounds known at import"},
+    {"Range", range, 11, "bounds that are numbers, small integer inputs or computed from sizes"},
     {"EyeLike", eye_like, 9},
     {"Trilu", trilu, 14},
     {"OneHot", one_hot, 9, "depth known at import"},
