@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "aot/onnx/graph.hpp"
 #include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operators.hpp"
 
@@ -25,9 +26,29 @@ std::vector<std::int64_t> axes_of(node& n, std::int64_t input_since) {
   return axes;
 }
 
+// How many elements a mask selects, i64[1], if `numbers` are its elements as integers and NonZero or Compress took the
+// mask before: torch's exporter writes `x[mask] = y` with the places and the sum.
+std::optional<value> selected_count(const node& n, value numbers) {
+  const auto* converted = numbers.producer->op().get_if<convert>();
+  if (!converted || is_float(converted->type)) return std::nullopt;
+  const auto& counted = n.owner.state().non_zero;
+  value mask = numbers.producer->inputs()[0];
+  while (mask.type().type == element_type::boolean) {
+    if (auto seen = counted.find(mask); seen != counted.end()) return seen->second[1];
+    if (!mask.producer->op().is<reshape>()) break;
+    mask = mask.producer->inputs()[0];
+  }
+  return std::nullopt;
+}
+
 template <reduction_kind Kind, std::int64_t Since = 18>
 std::vector<value> reduced(node& n) {
-  value result = n.b.reduced(Kind, n.in(0), axes_of(n, Since), n.integer("keepdims", 1) != 0);
+  const auto axes = axes_of(n, Since);
+  const bool keeps = n.integer("keepdims", 1) != 0;
+  if constexpr (Kind == reduction_kind::sum)
+    if (auto count = axes.size() == n.rank(0) && n.rank(0) > 0 ? selected_count(n, n.in(0)) : std::nullopt)
+      return {n.b.to_type(n.b.with_dims(*count, std::vector<dim>(keeps ? n.rank(0) : 0, 1)), n.type(0).type)};
+  value result = n.b.reduced(Kind, n.in(0), axes, keeps);
   if constexpr (Kind == reduction_kind::sum) know_summary(n, summary::sum, n.in(0), result);
   if constexpr (Kind == reduction_kind::max) know_summary(n, summary::max, n.in(0), result);
   if constexpr (Kind == reduction_kind::min) know_summary(n, summary::min, n.in(0), result);

@@ -90,6 +90,24 @@ TEST(bounded_dims, selected_elements_are_replaced_by_the_first_of_others) {
   EXPECT_EQ(run(p, {floats({2, 3}, {1, 1, 1, 0, 1, 1}), features})[0], floats({2, 3}, {10, 11, 12, 0, 13, 14}));
 }
 
+// x[mask] = value as torch's exporter writes it: the number of updates is the sum of the mask's elements.
+TEST(bounded_dims, the_sum_of_a_mask_is_the_number_of_its_places) {
+  model_builder m;
+  m.input("x", float_type, {"2", "3"}).input("value", float_type, {"1"}).output("y");
+  graph_builder::attribute(m.node("Cast", {"x"}, {"mask"}), "to", 9);
+  m.node("NonZero", {"mask"}, {"columns"});
+  graph_builder::attribute(m.node("Transpose", {"columns"}, {"at"}), "perm", std::vector<std::int64_t>{1, 0});
+  m.integers("flat", {1}, {-1});
+  m.node("Reshape", {"mask", "flat"}, {"elements"});
+  graph_builder::attribute(m.node("Cast", {"elements"}, {"ones"}), "to", 7);
+  m.node("ReduceSum", {"ones"}, {"count"});
+  m.node("Expand", {"value", "count"}, {"updates"});
+  m.node("ScatterND", {"x", "at", "updates"}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 1, -1, 2, 0, 3}), floats({1}, {9})})[0], floats({2, 3}, {0, 9, 9, 9, 0, 9}));
+  EXPECT_EQ(run(p, {floats({2, 3}, {0, 0, 0, 0, 0, 0}), floats({1}, {9})})[0], floats({2, 3}, {0, 0, 0, 0, 0, 0}));
+}
+
 TEST(bounded_dims, what_is_not_used_is_not_computed) {
   model_builder m = places();
   m.output("z");
