@@ -1,6 +1,7 @@
 #include "mlir_bridge/codegen/small_floats.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "ir/error.hpp"
 
@@ -44,9 +45,38 @@ float_format format_of(element_type type) {
 std::int64_t sign_bit(float_format f) { return std::int64_t{1} << (f.exponent_bits + f.mantissa_bits); }
 std::int64_t infinity_code(float_format f) { return sign_bit(f) - (std::int64_t{1} << f.mantissa_bits); }
 
+// GPUs compute with f16, two numbers at a time.
+bool has_half_arithmetic(const code_builder& code) { return code.on.global_space != 0; }
+
+// An even number of f8e4m3 or f8e5m2 codes as f16, which has all of their values: two codes become the upper bytes of a
+// word of 32 bits. f8e5m2 is f16 without its lower byte. f8e4m3 has one bit less of exponent, and a bias that is less
+// by 8.
+Value float8_to_f16(code_builder& code, Value codes, element_type type) {
+  const std::int64_t lanes = code_builder::lanes_of(codes);
+  llvm::SmallVector<std::int64_t> order;
+  for (std::int64_t i = 0; i < lanes; ++i) order.append({lanes, i});
+  Value zeros = code.integer(codes.getType(), 0);
+  Value bytes = code.make<mlir::vector::ShuffleOp>(codes, zeros, order);
+  words w{code, lanes / 2};
+  Value bits = code.make<mlir::LLVM::BitcastOp>(w.type(), bytes);
+  const mlir::Type halves = code.with_lanes(code.builder.getF16Type(), lanes);
+  if (type == element_type::f8e5m2) return code.make<mlir::LLVM::BitcastOp>(halves, bits);
+  bits = w.bits_or(w.bits_and(w.right(bits, 1), 0x3f803f80), w.bits_and(bits, 0x80008000));
+  Value scaled = code.make<mlir::LLVM::BitcastOp>(halves, bits);
+  Value number = code.make<arith::MulFOp>(scaled, code.number(halves, 256));
+  // The code of NaN would be the next number.
+  Value magnitude = code.make<mlir::math::AbsFOp>(number);
+  Value is_nan = code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, magnitude, code.number(halves, 480));
+  return code.select(is_nan, code.number(halves, std::numeric_limits<double>::quiet_NaN()), number);
+}
+
 }  // namespace
 
 Value small_float_to_f32(code_builder& code, Value codes, element_type type) {
+  if (has_half_arithmetic(code) && code_builder::lanes_of(codes) % 2 == 0 &&
+      code_builder::scalar_of(codes).isInteger(8) && (type == element_type::f8e4m3 || type == element_type::f8e5m2))
+    return code.make<arith::ExtFOp>(code.with_lanes(code.builder.getF32Type(), code_builder::lanes_of(codes)),
+                                    float8_to_f16(code, codes, type));
   words w{code, code_builder::lanes_of(codes)};
   Value bits = code.make<arith::ExtUIOp>(w.type(), codes);
   if (type == element_type::f8e8m0) {

@@ -28,7 +28,7 @@ Value as_f16(code_builder& code, Value v) {
 
 // Converts a value of compute type to the type in which factors are stored.
 Value as_factor(code_builder& code, Value v, element_type from, element_type factor) {
-  if (from == element_type::f16 && factor == from)
+  if (factor == element_type::f16 && (from == factor || (is_float(from) && storage_bits(from) == 8)))
     if (Value narrow = as_f16(code, v)) return narrow;
   if (from != factor) v = convert_element(code, v, from, factor);
   return code.to_storage(v, factor);

@@ -430,10 +430,11 @@ class wgmma_writer {
   values add_block(const cursor& at, Value warpgroup, Value in_group, const values& sums) {
     Value memory = stage_address(at.stage), first_block = code_.mul(warpgroup, t_.row_blocks() * block_bytes);
     values of_block = hopper_.undefined_sums(shape_);
-    const std::size_t products = t_.parts > 1 ? part_products.size() : 1;
-    for (std::size_t i = 0; i < products; ++i)
-      of_block = hopper_.multiply_block(shape_, code_.add(part_of_a(memory, part_products[i].a), first_block),
-                                        part_of_b(memory, part_products[i].b), hopper_.number(i ? 1 : 0), of_block);
+    // The last product is that of the first parts.
+    const auto products = std::span(part_products).last(t_.parts > 1 ? part_products.size() : 1);
+    for (const part_product& each : products)
+      of_block = hopper_.multiply_block(shape_, code_.add(part_of_a(memory, each.a), first_block),
+                                        part_of_b(memory, each.b), hopper_.number(&each != &products[0]), of_block);
     of_block = hopper_.finish(of_block);
     cursor after = next(at);
     release(after.stage, in_group, {});
