@@ -3,16 +3,20 @@
 
     bench/cpu_kinds.py export FOLDER [--only NAME ...]
     bench/cpu_kinds.py run KILN FOLDER_OF_MODELS [--only NAME ...] [--threads 1 2] [--rounds R] [-n RUNS] [--target T]
-                       [--json FILE]
+                       [--json FILE] [--history FILE]
 
 `export` writes one network of each kind with random weights (needs torch and timm). `run` compares the outputs of all
 three (relative error at most 1e-3) and then takes turns: in each round Kiln (`kiln perf`, its own process),
 onnxruntime and OpenVINO run RUNS times each. A time is the best median of the rounds. The ratio is the better peer's
 time over Kiln's: above 1 Kiln is faster. Prints a table and, for each number of threads, the geometric mean and the
-worst ratio. Peers that are not installed are left out, and the first line says so.
+worst ratio. --history appends the ratios of measurements that other programs did not disturb. Peers that are not
+installed are left out, and the first line says so.
 """
-import argparse, glob, json, os, subprocess, sys, tempfile, time
+import argparse, functools, glob, json, os, sys, tempfile
 import numpy as np
+
+import history
+from cpu_peers import PEERS, SECONDS, in_turn, installed, kiln_json, median_ms, record
 
 # Name of the network in timm → what its kind is.
 NETWORKS = {
@@ -56,46 +60,6 @@ def export(folder, only):
         print(name, f"{os.path.getsize(f'{folder}/{name}.onnx') / 1e6:.1f} MB", flush=True)
 
 
-def kiln_json(*arguments):
-    done = subprocess.run([*map(str, arguments), "--json"], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, arguments))}: {done.stderr.strip()[-400:]}")
-    return json.loads(done.stdout)
-
-
-def onnxruntime_peer(path, threads):
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(None, feeds)[0]
-
-
-def openvino_peer(path, threads):
-    import openvino as ov
-
-    compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
-                                                     "INFERENCE_PRECISION_HINT": "f32"})
-    request = compiled.create_infer_request()
-    return lambda feeds: request.infer(feeds, share_inputs=True, share_outputs=True)[0]
-
-
-PEERS = {"onnxruntime": onnxruntime_peer, "openvino": openvino_peer}
-
-
-def median_ms(run, feeds, count):
-    times = []
-    for i in range(count + 2):
-        began = time.perf_counter()
-        run(feeds)
-        if i >= 2:
-            times.append((time.perf_counter() - began) * 1e3)
-    return float(np.median(times))
-
-
 def feeds_of(path):
     """Name of each input → random values: normal ones, or integers from 0 to 7. Open dimensions are 1."""
     import onnx
@@ -114,9 +78,9 @@ def feeds_of(path):
 
 
 def measure(o, path, threads, folder):
-    """Name of the runner → best median in ms. Raises if an output differs from a peer's."""
+    """{runner: best median in ms}, and how many processors other programs used. Raises if an output differs from a peer's."""
     feeds = feeds_of(path)
-    peers = {name: make(path, threads) for name, make in PEERS.items() if name in o.peers}
+    peers = {name: PEERS[name](path, threads, feeds) for name in o.peers}
     for k, (name, values) in enumerate(feeds.items()):
         np.save(f"{folder}/{k}.npy", values)
     target = ["--target", o.target] if o.target else []
@@ -126,26 +90,17 @@ def measure(o, path, threads, folder):
     first = kiln_json(o.kiln, "run", *run, "--output-dir", f"{folder}/out")["outputs"][0]["name"]
     got = np.load(f"{folder}/out/{first}.npy").astype(np.float32)
     for name, peer in peers.items():
-        want = peer(feeds)
+        want = peer()
         error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
         if not error <= (1e-3 if want.dtype == np.float32 else 2e-2):
             raise RuntimeError(f"{os.path.basename(path)}: differs from {name} by {error:.2e}")
-    times = {name: [] for name in ("kiln", *peers)}
-    for _ in range(o.rounds):
-        times["kiln"].append(kiln_json(o.kiln, "perf", *run, "-n", o.n)["p50_ms"])
-        for name, peer in peers.items():
-            times[name].append(median_ms(peer, feeds, o.n))
-    return {name: min(t) for name, t in times.items()}
+    runners = {"kiln": lambda: kiln_json(o.kiln, "perf", *run, "-n", o.n, "--duration", f"{SECONDS}s")["p50_ms"]}
+    runners |= {name: functools.partial(median_ms, peer, o.n, SECONDS) for name, peer in peers.items()}
+    return in_turn(runners, o.rounds)
 
 
 def run(o):
-    o.peers = []
-    for name in PEERS:
-        try:
-            __import__(name)
-            o.peers.append(name)
-        except ImportError as e:
-            print(f"{name} is left out: {e}")
+    o.peers, log = installed(), history.Log(o, o.kiln)
     if not o.peers:
         sys.exit("cpu_kinds: no peer is installed")
     paths = [p for p in sorted(glob.glob(f"{o.folder}/*.onnx")) if not o.only or os.path.basename(p)[:-5] in o.only]
@@ -159,12 +114,13 @@ def run(o):
         with tempfile.TemporaryDirectory() as folder:
             kiln_json(o.kiln, "compile", path, "-o", f"{folder}/m.kiln")
             for threads in o.threads:
-                times = measure(o, path, threads, folder)
+                times, others = measure(o, path, threads, folder)
                 ratio = min(times[p] for p in o.peers) / times["kiln"]
                 ratios[threads].append(ratio)
                 rows.append({"network": name, "kind": NETWORKS.get(name), "threads": threads, "ratio": ratio, **times})
                 cells = " | ".join(f"{t:.2f}" for t in times.values())
                 print(f"| {name} | {threads} | {cells} | {ratio:.2f} |", flush=True)
+                record(log, threads, history.case(name), times, others)
         if o.json:
             with open(o.json, "w") as f:
                 json.dump(rows, f, indent=1)
@@ -185,6 +141,7 @@ def main():
     r.add_argument("-n", type=int, default=15)
     r.add_argument("--target")
     r.add_argument("--json")
+    history.add_options(r)
     for each in (e, r):
         each.add_argument("--only", nargs="*", default=[])
     o = p.parse_args()

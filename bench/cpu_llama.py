@@ -2,7 +2,7 @@
 """`kiln generate` on a CPU beside onnxruntime-genai and llama.cpp: ids per second of a llama of any size.
 
     cpu_llama.py KILN [--shape 6,288,6,6,768,32000] [--weights f32|int4] [--prompt 33] [--new 128] [--threads 2] [--turns 3]
-                 [--llama-bench FILE] [--keep DIR]
+                 [--llama-bench FILE] [--keep DIR] [--history FILE]
 
 shape: layers, width, heads, heads of keys and values, width of the feed-forward part, vocabulary; weights are random.
 int4: blocks of 32 with a scale. Kiln and onnxruntime-genai get MatMulNBits with accuracy_level 0 and with 4, as its builder
@@ -20,6 +20,7 @@ import time
 
 import numpy as np
 
+import history
 from llama_model import EPSILON, THETA, Llama
 
 BLOCK = 32
@@ -110,7 +111,9 @@ def main():
     arguments.add_argument("--llama-bench")
     arguments.add_argument("--no-genai", action="store_true")
     arguments.add_argument("--keep", help="folder for the models and the cache")
+    history.add_options(arguments)
     o = arguments.parse_args()
+    log = history.Log(o, o.kiln)
     work = o.keep or tempfile.mkdtemp()
     shape = [int(n) for n in o.shape.split(",")]
     models = {level: Llama(shape, 2048, np.float32, BLOCK if o.weights == "int4" else 0, level) for level in ([0, 4] if o.weights == "int4" else [0])}
@@ -156,6 +159,12 @@ def main():
         prompts = min(t.get("prefill_ms", t.get("prompt_ms", 0)) for t in of)
         ratios = ", ".join(f"{best[f'kiln, level {level}'] / best[name]:.2f}" for level in models)
         print(f"{name:16} {best[name]:9.1f} ids/s  kiln / it {ratios:>10}  first id with loading {first:7.1f} ms  prompt {prompts:7.1f} ms")
+    for level in models:
+        step = history.case(f"llama {o.shape}", 1, o.weights, f"step after {o.prompt}", f"level {level}")
+        for name, version in ((f"genai, level {level}", "onnxruntime-genai"), ("llama.cpp", None)):
+            if name in best:
+                peer = history.version_of(version) if version else name
+                log.add(history.processor(o.threads), step, peer, 1e3 / best[f"kiln, level {level}"], 1e3 / best[name])
     if not o.no_genai:
         mine, theirs = turns["kiln, level 0"][0]["tokens"], turns["genai, level 0"][0]["tokens"]
         mine = mine[0] if isinstance(mine[0], list) else mine

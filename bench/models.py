@@ -1,78 +1,85 @@
 #!/usr/bin/env python3
-"""Every model beside onnxruntime, in one run, as a table.
+"""Every model beside onnxruntime and OpenVINO, in one run, as a table.
 
-    bench/models.py KILN MODELS_DIR [--only NAME ...] [-n RUNS]
+    bench/models.py KILN MODELS_DIR [--only NAME ...] [--threads T ...] [-n RUNS] [--rounds R] [--history FILE]
 
 For each model: AOT time and file size (against the ONNX file); in a cold cache the time to finalize and run first; in a
-second process the wall time from its start to its first output and its cache misses; then medians of repeated runs,
-ours and onnxruntime's interleaved in three rounds (the best median of each counts), both on all processors.
+second process the wall time from its start to its first output and its cache misses; then medians of repeated runs, ours
+and the peers' in turn (the best median of the rounds counts), for each number of threads (default: all processors). The
+ratio is the faster peer's time over ours: above 1 Kiln is faster. A measurement during which other programs kept more than
+0.15 processors busy is repeated, up to three times; if it is still disturbed, --history leaves the case out. Peers that are
+not installed are left out.
 models_vs_onnxruntime.py checks the answers; run it first.
 """
-import argparse, glob, json, os, subprocess, sys, tempfile, time
-import numpy as np
+import argparse, functools, glob, os, sys, tempfile, time
 import onnx
-import onnxruntime as ort
+
+import history
+from cpu_peers import PEERS, SECONDS, in_turn, installed, kiln_json, median_ms, record
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "long"))
 from models_vs_onnxruntime import make_inputs
 
 
-def kiln_json(*arguments):
+def timed(*arguments):
+    """The document of a command, and its wall time in s."""
     began = time.perf_counter()
-    done = subprocess.run([*map(str, arguments), "--json"], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout), time.perf_counter() - began
+    document = kiln_json(*arguments)
+    return document, time.perf_counter() - began
 
 
-def ort_session(path):
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = len(os.sched_getaffinity(0))
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+def starts(kiln, path, folder, dims):
+    """Compiles a model into `folder`/m.kiln and fills `folder`/cache: the cells of what happens once."""
+    given = sum((["--dim", f"{k}={v}"] for k, v in dims.items()), [])
+    compiled, aot = timed(kiln, "compile", path, "-o", f"{folder}/m.kiln", *given)
+    run = [kiln, "run", f"{folder}/m.kiln", "--cache", f"{folder}/cache"]
+    cold = kiln_json(*run)
+    warm, wall = min((timed(*run) for _ in range(3)), key=lambda r: r[1])
+    cold_s = (cold["finalize_ms"] + cold["load_ms"] + cold["first_run_ms"]) / 1e3
+    size = compiled["bytes"] / os.path.getsize(path)
+    return [f"{aot:.2f}", f"{size:.4f}", warm["kernels"], warm["interpreted"], f"{cold_s:.2f}", f"{wall:.3f}", warm["cache"]["misses"]]
 
 
-def median_ms(session, inputs, runs):
-    times = []
-    for _ in range(runs + 3):
-        began = time.perf_counter()
-        session.run(None, inputs)
-        times.append((time.perf_counter() - began) * 1e3)
-    return float(np.median(times[3:]))
-
-
-def measure(kiln, path, runs):
-    name = os.path.basename(path)[:-5]
-    dims = {"batch": 1} if "dynbatch" in name else {}
-    inputs = make_inputs(onnx.load(path), dims)
-    with tempfile.TemporaryDirectory() as d:
-        given = sum((["--dim", f"{k}={v}"] for k, v in dims.items()), [])
-        compiled, aot = kiln_json(kiln, "compile", path, "-o", f"{d}/m.kiln", *given)
-        cold, _ = kiln_json(kiln, "run", f"{d}/m.kiln", "--cache", f"{d}/cache")
-        warm, wall = min((kiln_json(kiln, "run", f"{d}/m.kiln", "--cache", f"{d}/cache") for _ in range(3)), key=lambda r: r[1])
-        session = ort_session(path)
-        ours, theirs = [], []
-        for _ in range(3):
-            ours.append(kiln_json(kiln, "perf", f"{d}/m.kiln", "--cache", f"{d}/cache", "-n", runs)[0]["p50_ms"])
-            theirs.append(median_ms(session, inputs, runs))
-        return dict(model=name, aot_s=aot, size=compiled["bytes"] / os.path.getsize(path), kernels=warm["kernels"], interpreted=warm["interpreted"],
-                    cold_s=(cold["finalize_ms"] + cold["load_ms"] + cold["first_run_ms"]) / 1e3, warm_s=wall, warm_misses=warm["cache"]["misses"],
-                    ours_ms=min(ours), ort_ms=min(theirs))
+def steady(a, path, folder, feeds, threads):
+    """{runner: best median in ms}, and how many processors other programs used."""
+    perf = [a.kiln, "perf", f"{folder}/m.kiln", "--cache", f"{folder}/cache", "--threads", threads, "-n", a.n, "--duration", f"{SECONDS}s"]
+    runners = {"kiln": lambda: kiln_json(*perf)["p50_ms"]}
+    for name in a.peers:
+        runners[name] = functools.partial(median_ms, PEERS[name](path, threads, feeds), a.n, SECONDS)
+    return in_turn(runners, a.rounds)
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("kiln")
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("kiln", type=os.path.abspath)
     p.add_argument("models")
     p.add_argument("--only", nargs="*", default=[])
+    p.add_argument("--threads", nargs="*", type=int, default=[len(os.sched_getaffinity(0))])
+    p.add_argument("--rounds", type=int, default=3)
     p.add_argument("-n", type=int, default=20)
+    history.add_options(p)
     a = p.parse_args()
-    print("| model | AOT s | size / ONNX | kernels | interpreted | cold finalize + load + first run s | warm process s | warm misses | run ms | onnxruntime ms | ratio |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    a.peers, log = installed(), history.Log(a, a.kiln)
+    if not a.peers:
+        sys.exit("models: no peer is installed")
+    once = ["AOT s", "size / ONNX", "kernels", "interpreted", "cold finalize + load + first run s", "warm process s", "warm misses"]
+    print("| " + " | ".join(["model", *once, "threads", "kiln ms", *(f"{name} ms" for name in a.peers), "best peer / kiln"]) + " |")
+    print("|---" * (4 + len(once) + len(a.peers)) + "|")
     for path in sorted(glob.glob(f"{a.models}/*.onnx")):
-        if a.only and os.path.basename(path)[:-5] not in a.only:
+        name = os.path.basename(path)[:-5]
+        if a.only and name not in a.only:
             continue
-        r = measure(os.path.abspath(a.kiln), path, a.n)
-        print(f"| {r['model']} | {r['aot_s']:.2f} | {r['size']:.4f} | {r['kernels']} | {r['interpreted']} | {r['cold_s']:.2f} | {r['warm_s']:.3f} | {r['warm_misses']} "
-              f"| {r['ours_ms']:.2f} | {r['ort_ms']:.2f} | {r['ort_ms'] / r['ours_ms']:.2f} |", flush=True)
+        dims = {"batch": 1} if "dynbatch" in name else {}
+        feeds = make_inputs(onnx.load(path), dims)
+        with tempfile.TemporaryDirectory() as folder:
+            cells = starts(a.kiln, path, folder, dims)
+            for threads in a.threads:
+                ms, others = steady(a, path, folder, feeds, threads)
+                ratio = min(ms[peer] for peer in a.peers) / ms["kiln"]
+                times = (f"{t:.2f}" for t in ms.values())
+                print("| " + " | ".join([name, *map(str, cells), str(threads), *times, f"{ratio:.2f}"]) + " |", flush=True)
+                record(log, threads, history.case(name), ms, others)
+                cells = [""] * len(cells)
 
 
 if __name__ == "__main__":

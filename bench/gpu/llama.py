@@ -7,7 +7,7 @@ shape: layers, width, heads, heads of keys and values, width of the feed-forward
 same random weights, take turns, and choose greedily. PyTorch runs a module with a static cache through torch.compile; its
 step is captured as a CUDA graph that feeds itself, and its first ids are compared with ours. Times of the prompt are those
 of its fourth run in a process (ours: `kiln perf` of the same sizes). --memory compares the memory that the device has in use
-(nvidia-smi) beyond that of a tiny model with weights and caches.
+(nvidia-smi) beyond that of a tiny model with weights and caches. --history FILE appends the ratios of step and prompt.
 """
 import argparse
 import json
@@ -22,6 +22,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import history
 from llama_model import EPSILON, THETA, Llama  # noqa: F401 (THETA is for llama_steps.py)
 
 def torch_side(llama, context):
@@ -105,7 +106,9 @@ def main():
     arguments.add_argument("--compile", default="", help="more options of kiln compile, e.g. --int4-weights; not with --keep of another")
     arguments.add_argument("--per-kernel", action="store_true", help="print the slowest kernels of a step and of the prompt")
     arguments.add_argument("--memory", action="store_true", help="print the device's memory in use")
+    history.add_options(arguments)
     o = arguments.parse_args()
+    log = history.Log(o, o.kiln)
     work = o.keep or tempfile.mkdtemp()
     os.makedirs(work, exist_ok=True)
     llama = Llama([int(n) for n in o.shape.split(",")], 4096 if o.prompt + o.new <= 4096 else o.prompt + o.new)
@@ -158,6 +161,12 @@ def main():
     if theirs:
         same = next((i for i, (a, b) in enumerate(zip(mine[-1]["tokens"], theirs["tokens"])) if a != b), o.new)
         print(f"torch.compile: step ms {theirs['step_ms']:.3f}, prompt ms {theirs['prefill_ms']:.3f}; the first {same} ids are equal; decode {theirs['step_ms'] / statistics.median(steps):.2f} x", flush=True)
+        network, precision = f"llama {o.shape}", "int4" if "--int4-weights" in o.compile else "f16"
+        peer = f"{history.version_of('torch')}, compile as a CUDA graph"
+        log.add(history.gpu(o.device), history.case(network, o.batch, precision, f"steps after {o.prompt}"), peer, statistics.median(steps), theirs["step_ms"])
+        if prefill:
+            ours_ms = min(p["p50_ms"] for p in prefill.values())
+            log.add(history.gpu(o.device), history.case(network, o.batch, precision, f"prompt of {o.prompt}"), peer, ours_ms, theirs["prefill_ms"])
         if same < o.new:
             scores = theirs["score"](prompt.tolist() + mine[-1]["tokens"][:same])
             a, b = mine[-1]["tokens"][same], theirs["tokens"][same]

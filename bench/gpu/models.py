@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models on a GPU beside PyTorch, in one run, as a table.
 
-    bench/gpu/models.py KILN MODELS_DIR [--device cuda:0] [--only NAME ...] [-n RUNS] [--max-autotune] [--json FILE]
+    bench/gpu/models.py KILN MODELS_DIR [--device cuda:0] [--only NAME ...] [-n RUNS] [--max-autotune] [--json FILE] [--history FILE]
 
 MODELS_DIR holds filled models (fill.py). For each: cold start (an empty cache: read, finalize, load, first run), warm
 process, then the median of runs in f16 at batch 1, ours and PyTorch's in turn in three rounds. PyTorch runs the same
@@ -9,14 +9,13 @@ architecture (torchvision, transformers; random weights) as a CUDA graph of the 
 torch.compile(mode="max-autotune"); the faster one counts. The answers are checked by test/long/models_vs_onnxruntime.py
 --device; run it first.
 """
-import argparse, json, os, subprocess, sys, tempfile, time
+import argparse, functools, json, os, subprocess, sys, tempfile, time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import cpu_peers
+import history
 
-def kiln_json(*arguments):
-    done = subprocess.run([*map(str, arguments), "--json"], capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip()[-300:])
-    return json.loads(done.stdout)
+kiln_json = functools.partial(cpu_peers.kiln_json, timeout=300)
 
 
 def torch_models():
@@ -128,7 +127,9 @@ def main():
     p.add_argument("--max-autotune", action="store_true")
     p.add_argument("--no-torch", action="store_true")
     p.add_argument("--json")
+    history.add_options(p)
     a = p.parse_args()
+    log = history.Log(a, a.kiln)
     table = {} if a.no_torch else torch_models()
     rows = []
     for name in a.only:
@@ -136,6 +137,9 @@ def main():
             row = measure(a, name, table.get(name))
             peers_text = ", ".join(f"{k} {t:.3f} ms (compile {row['torch_compile_s'][k]:.0f} s)" for k, t in row["torch_ms"].items())
             print(f"{name:18} ours {row['ours_ms']:.3f} ms ({row['launches']} launches), cold {row['cold_s']:.2f} s, warm {row['warm_s']:.2f} s; torch {peers_text}; ratio {row.get('ratio', 0):.2f}", flush=True)
+            if "ratio" in row:
+                way = min(row["torch_ms"], key=row["torch_ms"].get)
+                log.add(history.gpu(a.device), history.case(name, 1, "f16"), f"{history.version_of('torch')}, {way}", row["ours_ms"], row["torch_ms"][way])
         except (RuntimeError, subprocess.TimeoutExpired) as e:
             row = {"model": name, "error": str(e)}
             print(f"{name:18} FAILED {e}", flush=True)

@@ -2,12 +2,14 @@
 """Networks of any batch on an NVIDIA GPU, one or more kilns beside PyTorch, checked first and measured in one run.
 
     bench/gpu/networks.py OUT MODELS KILN [KILN ...] --cases resnet50:32:f16 lstm_gru:1:f32 [--tune bert_base:1:f16 ...]
+                          [--history FILE]
 
 MODELS holds skeletons of models and fill.py. A case is a model, a batch and a type; the model of another batch than 1 is
 MODELS/NAME_bBATCH.onnx where that exists, otherwise the graph is rewritten (rebatch.py). The answers of each kiln are
 compared with onnxruntime's on random inputs. PyTorch runs the network of its libraries, or the graph itself
 (network_peers.py), as a CUDA graph: eager, eager with channels last, and torch.compile (--tune: with max-autotune). Times are
-medians of runs that are queued. OUT/networks.jsonl has a line for each step; the table comes last. A comparison that is not
+medians of runs that are queued. OUT/networks.jsonl has a line for each step; the table comes last. --history FILE appends
+the ratios of the last kiln (../history.py). A comparison that is not
 compiled --deadline seconds after the start is left out.
 """
 import argparse
@@ -23,7 +25,8 @@ import numpy as np
 import onnx
 
 here = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, here)
+sys.path[:0] = [here, os.path.dirname(here)]
+import history  # noqa: E402
 from rebatch import rebatch  # noqa: E402
 
 BEGIN, LOCK = time.time(), threading.Lock()
@@ -107,7 +110,7 @@ class Peer:
             pass
 
 
-def measure(o, case, peer, error):
+def measure(o, log, case, peer, error):
     name, batch, kind = case
     ours = []
     for k, kiln in enumerate(o.kilns):
@@ -119,6 +122,9 @@ def measure(o, case, peer, error):
     say(o, case=case, ours=ours, peer=theirs)
     times = ", ".join(f"{ms:.4f} ({launches})" for ms, launches in ours)
     print(f"{name:24} {batch:3} {kind}  error {error:.1e}  ms (launches) {times}  PyTorch {json.dumps(theirs)}  ratio {best / ours[-1][0]:.2f}", flush=True)
+    if theirs:
+        way = min(theirs, key=theirs.get)
+        log.add(history.gpu(o.device), history.case(name, batch, kind), f"{history.version_of('torch')}, {way}", ours[-1][0], best)
 
 
 def main():
@@ -132,7 +138,9 @@ def main():
     p.add_argument("--work", default="/tmp/networks")
     p.add_argument("--deadline", type=float, default=300)
     p.add_argument("--at-once", type=int, default=14, help="networks that PyTorch compiles at the same time")
+    history.add_options(p)
     o = p.parse_args()
+    log = history.Log(o, o.kilns[-1])
     os.makedirs(o.work, exist_ok=True)
     os.makedirs(o.out, exist_ok=True)
 
@@ -165,7 +173,7 @@ def main():
             failed += 1
             print(*c, "FAILED", str(e)[-300:], flush=True)
     for c in errors:
-        measure(o, c, peers.get(c), errors[c])
+        measure(o, log, c, peers.get(c), errors[c])
     for w in peers.values():
         w.end()
     return 1 if failed else 0
