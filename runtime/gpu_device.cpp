@@ -1,6 +1,7 @@
 #include "runtime/gpu_device.hpp"
 
 #include <array>
+#include <optional>
 
 #include "runtime/gpu/graph.hpp"
 #include "runtime/gpu/memory_pool.hpp"
@@ -138,6 +139,29 @@ void gpu_device::set_word(void* to, std::uint32_t value, device_stream* stream) 
 std::shared_ptr<const kernel_library> gpu_device::load(std::span<const native_kernel* const> kernels) {
   gpu::working_device now(parts_->state);
   return std::make_shared<gpu::library>(parts_->modules, kernels);
+}
+
+namespace {
+
+// Devices that run something in this thread, the last one innermost. Runs within runs are rare, so deeper ones do
+// without.
+struct running_devices {
+  std::array<std::optional<gpu::current_device>, 4> devices;
+  std::size_t depth = 0;
+};
+thread_local running_devices running;
+
+}  // namespace
+
+void gpu_device::begin_launches() noexcept {
+  if (running.depth < running.devices.size() && !parts_->state.lost())
+    running.devices[running.depth].emplace(parts_->state);
+  ++running.depth;
+}
+
+void gpu_device::end_launches() noexcept {
+  --running.depth;
+  if (running.depth < running.devices.size()) running.devices[running.depth].reset();
 }
 
 void gpu_device::launch(const launch_request& request) noexcept {

@@ -30,6 +30,10 @@ class gpu_device final : public device {
   void set_word(void* to, std::uint32_t value, device_stream* stream = nullptr) override;
   std::shared_ptr<const kernel_library> load(std::span<const native_kernel* const> kernels) override;
   void launch(const launch_request& request) noexcept override;
+  // In between, this device is current for the calling thread: foreign calls (plan.hpp) find it, and launches need not
+  // make it so.
+  void begin_launches() noexcept override;
+  void end_launches() noexcept override;
   void check(device_stream* stream) override;
   void synchronize(device_stream* stream = nullptr) override;
   std::unique_ptr<device_stream> make_stream() override;

@@ -18,6 +18,7 @@
 #include "jit/targets.hpp"
 #include "runtime/executable.hpp"
 #include "runtime/host_device.hpp"
+#include "test/support/host_row.hpp"
 
 using namespace kiln;
 
@@ -77,7 +78,7 @@ class compile_bytecode_test : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  jit_options options(const target_row& target = find_target("x86-64-v3")) {
+  jit_options options(const target_row& target = find_target(test::host_row)) {
     jit_options o;
     o.target = target;
     o.cache = cache.get();
@@ -98,7 +99,7 @@ TEST_F(compile_bytecode_test, every_module_becomes_native) {
     for (const instruction& i : m.instructions())
       if (const auto* c = i.op().get_if<code_object>()) {
         EXPECT_EQ(c->format, code_format::native);
-        EXPECT_EQ(c->target, "x86-64-v3");
+        EXPECT_EQ(c->target, test::host_row);
         EXPECT_NO_THROW(native.kernel(content_hash::from_hex(c->payload)));
         ++found;
         in_bodies += &m != &native.main();
@@ -241,7 +242,7 @@ TEST_F(compile_bytecode_test, the_key_names_who_assembled) {
 }
 
 TEST_F(compile_bytecode_test, entries_that_are_no_kernels_are_compiled_again) {
-  auto wanted = wanted_kernels(portable, find_target("x86-64-v3"));
+  auto wanted = wanted_kernels(portable, find_target(test::host_row));
   cache->store(wanted.at(0).key, std::vector<std::byte>(100, std::byte{7}));
   jit_report report;
   compile_bytecode(portable, options(), &report);

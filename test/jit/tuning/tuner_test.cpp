@@ -18,6 +18,7 @@
 #include "jit/tuning/replace_kernels.hpp"
 #include "jit/tuning/tuned_runner.hpp"
 #include "runtime/host_device.hpp"
+#include "test/support/host_row.hpp"
 #include "test/support/scratch_folder.hpp"
 
 using namespace kiln;
@@ -66,7 +67,7 @@ const candidate_result* find(const tuning_session& s, candidate_outcome outcome)
 class tuner_test : public ::testing::Test {
  protected:
   void SetUp() override {
-    jit.target = find_target("x86-64-v3");
+    jit.target = find_target(test::host_row);
     jit.kernel_limit = std::chrono::milliseconds(20000);
     cache_options c;
     c.folder = folder / "cache";

@@ -17,10 +17,11 @@ engine& the_engine() {
 
 thread_local int engine::inside_scope::depth = 0;
 #ifdef KILN_STAND_IN_CUDA
-thread_local int engine::current = none;
+constexpr int first_device = engine::none;
 #else
-thread_local int engine::current = 0;
+constexpr int first_device = 0;
 #endif
+thread_local int engine::current = first_device;
 
 namespace {
 
@@ -121,6 +122,7 @@ const control controls{
       std::lock_guard lock(e.mutex);
       e.counts.clear(), e.log_text.clear(), e.faults.clear(), e.launched_streams.clear();
       e.lost_devices.clear(), e.peers.clear(), e.late_uses = 0, e.device_count = 2, e.version = 0;
+      engine::current = first_device;
     },
     [](const char* name) {
       engine& e = the_engine();
