@@ -13,6 +13,10 @@ compiler. A line is about the inner loop with most matrix instructions:
     filled         share of the device's SIMDs that work, over all rounds of workgroups
     peak           estimated share of the device's peak: filled, times what the loop lets the matrix unit do (SIMDS below)
 
+Softmax and layer norm have no matrix instructions. Their line is about the whole kernel: its instructions of a wave, how many of them
+the waves of a row execute for 1,000 elements (those of all lanes together), the bytes of LDS for 1,000 elements, and the microseconds that the slowest of
+the vector unit, LDS and the device's memory needs for all rows.
+
 Of Triton's tiles the one with the highest estimate is shown. The estimate knows throughput only: what the matrix unit,
 the vector unit, LDS and the vector memory path need for one turn of the loop, the slowest of them counts. It ignores
 latency and the caches, so it compares code; it does not predict times. Needs Triton (PyPI) and what
@@ -36,7 +40,7 @@ PROBLEMS = {"product_4096": ("product", 4096, 4096, 4096), "product_1024": ("pro
             "product_16x4096x4096": ("product", 16, 4096, 4096), "attention_384x64": ("attention", 12, 384, 64), "attention_1024x128": ("attention", 16, 1024, 128),
             "product_bf16_4096": ("product_bf16", 4096, 4096, 4096), "product_i8_1024": ("product_i8", 1024, 1024, 1024), "product_int4_512x4096": ("product_int4", 512, 4096, 4096),
             "convolution_56x64": ("convolution", 8, 56, 64, 64, 3, 1), "convolution_56x128_half": ("convolution", 8, 56, 128, 128, 3, 2), "convolution_14x256": ("convolution", 32, 14, 256, 256, 3, 1),
-            "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1)}
+            "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1), "softmax_4096x1024": ("softmax", 4096, 1024), "layer_norm_4096x768": ("layer_norm", 4096, 768)}
 # For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes of LDS and of vector memory (the compute unit's 128 and 64,
 # divided among its SIMDs), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
 # instructions share a pipe, and vector registers of a lane; and the device's compute units with their SIMDs. The products follow from AMD's published peaks: MI300X 1307
@@ -46,7 +50,12 @@ SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, bytes=2, lds=3
          "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, bytes=2, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
          "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, bytes=1, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
          "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, bytes=2, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
+# Bytes that the device's memory moves in a clock (5.3, 8.0, 0.96 and 0.64 TB/s), and MHz, as AMD's product pages give them.
+DEVICES = {"gfx942": (5.3e12 / 2.1e9, 2100), "gfx950": (8.0e12 / 2.4e9, 2400), "gfx1100": (0.96e12 / 2.5e9, 2500), "gfx1201": (0.64e12 / 2.97e9, 2970)}
 LDS = ("ds_read", "ds_load", "ds_write", "ds_store")
+
+
+ROWS = ("softmax", "layer_norm")
 
 
 def matrix_operations(x):
@@ -88,6 +97,28 @@ def judged(loop, simd, registers, spills, launch):
             "filled": filled(launch, simd) if launch else None, "peak": clocks["matrix"] / clocks[slowest] * (filled(launch, simd) if launch else 1), "limit": slowest}
 
 
+def judged_rows(code, target, registers, spills, launch, problem):
+    """What a kernel without loops does with rows, and the time for all of them."""
+    simd, (_, rows, width), (groups, waves) = SIMDS[target], problem, launch
+    loads = [x for x in code if amd_code.is_load(x)]
+    exps = sum(p.name.startswith(("v_exp", "v_rcp", "v_log", "v_rsq", "v_sqrt")) for x in code for p in x.parts)
+    vector = sum(1 for x in code if x.name.startswith("v_")) - exps
+    lds = simd["lanes"] * sum(lds_bytes(x) for x in code if x.name.startswith(LDS + ("ds_bpermute", "ds_swizzle")))
+    all_waves, elements, at_once = groups * waves, rows * width, simd["units"] * simd["simds"]
+    clocks = {"vector": all_waves * (vector * simd["vector"] + exps * simd["exp"]) / at_once, "lds": all_waves * lds / simd["lds"] / at_once, "memory": elements * 4 / DEVICES[target][0]}
+    slowest = max(clocks, key=clocks.get)
+    return {"loop": len(code), "matrix": 0, "instructions": 1000 * all_waves * len(code) * simd["lanes"] / elements, "lds": 1000 * all_waves * lds / elements, "width": sum(map(amd_code.bytes_of, loads)) / max(1, len(loads)),
+            "registers": registers, "spills": spills, "waves": min(16 if simd["shared"] else 8, simd["registers"] // (-(-max(registers, 1) // 8) * 8)),
+            "microseconds": clocks[slowest] / DEVICES[target][1], "unit_microseconds": max(clocks["vector"], clocks["lds"]) / DEVICES[target][1], "limit": slowest, "loops": any(x.target is not None and x.target <= x.address for x in code)}
+
+
+def best_rows(path, target, launches, problem):
+    code, meta = machine_code.disassemble(path, target), machine_code.metadata(path)
+    found = [judged_rows(code[s], target, own["vgpr_count"], own["vgpr_spill_count"], launches[s] if isinstance(launches, dict) else launches, problem)
+             for s, own in meta.items() if not isinstance(launches, dict) or s in launches]
+    return max(found, key=lambda f: f["loop"], default=None)
+
+
 def best_loop(path, target, launches):
     """`launches`: of each symbol, others are not looked at. One launch, or None, is that of all."""
     code, meta, found = machine_code.disassemble(path, target), machine_code.metadata(path), []
@@ -108,7 +139,10 @@ def of_kiln(kiln, name, target, folder):
     with open(f"{folder}/{target}/kernels.json") as f:
         kernels = json.load(f)["kernels"]
     size = lambda launch: (math.prod(launch["grid"]), math.prod(launch["block"]) // SIMDS[target]["lanes"])
-    found = [best_loop(f"{folder}/{target}/{k['object']}", target, {x["symbol"]: size(x) for x in k["launches"] if not x["prepare"]}) for k in kernels]
+    launches = lambda k: {x["symbol"]: size(x) for x in k["launches"] if not x["prepare"]}
+    if PROBLEMS[name][0] in ROWS:
+        return max((best_rows(f"{folder}/{target}/{k['object']}", target, launches(k), PROBLEMS[name]) for k in kernels), key=lambda f: f["loop"])
+    found = [best_loop(f"{folder}/{target}/{k['object']}", target, launches(k)) for k in kernels]
     return max(filter(None, found), key=lambda f: f["matrix"], default=None)
 
 
@@ -118,8 +152,11 @@ def of_triton(problem, target, folder):
     for tile, code, launch in amd_triton.objects(problem, target):
         with open(f"{folder}/triton.hsaco", "wb") as f:
             f.write(code)
-        if judgement := best_loop(f"{folder}/triton.hsaco", target, launch):
+        judgement = best_rows(f"{folder}/triton.hsaco", target, launch, problem) if problem[0] in ROWS else best_loop(f"{folder}/triton.hsaco", target, launch)
+        if judgement:
             found.append(judgement | {"tile": tile})
+    if problem[0] in ROWS:
+        return min((f for f in found if not f["spills"]), key=lambda f: (f["microseconds"], f["unit_microseconds"]), default=None)
     return max((f for f in found if not f["spills"]), key=lambda f: f["peak"], default=None)
 
 
@@ -179,7 +216,9 @@ def main():
             for by, x in made.items():
                 rows.append({"problem": name, "target": target, "by": by, **(x or {})})
                 text = "no matrix instructions, or not compiled"
-                if x:
+                if x and problem[0] in ROWS:
+                    text = f"{x['loop']:6} instructions, {x['instructions']:.0f} and {x['lds']:.0f} bytes of LDS for 1,000 elements, loads of {x['width']:.1f}, {x['registers']} registers, {x['spills']} spills, {x['waves']} waves, {x['microseconds']:.2f} us ({x['limit']}; vector and LDS {x['unit_microseconds']:.2f}){' loops' if x['loops'] else ''} {x.get('tile', '')}"
+                elif x:
                     text = f"{x['loop']:6}{x['matrix']:8}{x['lds']:7.1f}{x['global']:8.1f}{x['width']:7.1f}{x['registers']:6}{x['spills']:8}{x['waves']:7}{'–' if x['filled'] is None else format(x['filled'], '.2f'):>8}{x['peak']:7.2f}  {x['limit']} {x.get('tile', '')}"
                 print(f"{name:24}{target:9}{by:8}{text}", flush=True)
     if options.json:
