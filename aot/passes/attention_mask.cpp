@@ -139,7 +139,7 @@ value as_prefix(rewriter& write, value v) {
 }
 
 // A fill of -inf gives a boolean mask that is true where the score is visible; a finite fill gives an added mask.
-value as_operand(rewriter& write, const score_mask& m) {
+value as_operand(rewriter& write, const score_mask& m, element_type fill_type) {
   if (m.kind == mask_kind::added) {
     // Zeros where a score is seen and -inf elsewhere.
     if (!is_function(m.what, where)) return m.what;
@@ -153,12 +153,37 @@ value as_operand(rewriter& write, const score_mask& m) {
   }
   bool keeps = m.kind == mask_kind::keeps;
   if (std::isinf(m.fill)) return as_prefix(write, keeps ? m.what : write.apply(logical_not, {m.what}));
-  shape type = m.what.type().with_type(element_type::f32);
-  value zero = write.splat(type, 0), fill = write.splat(type, m.fill);
+  constexpr double lowest_bf16 = -3.3895313892515355e38;
+  shape type = m.what.type().with_type(fill_type);
+  value zero = write.splat(type, 0),
+        fill = write.splat(type, fill_type == element_type::bf16 ? std::max(m.fill, lowest_bf16) : m.fill);
   return write.apply(where, {m.what, keeps ? zero : fill, keeps ? fill : zero});
 }
 
+std::optional<score_mask> selection_behind(rewriter& write, value v) {
+  const operation& op = v.producer->op();
+  std::vector<value> inputs = v.producer->inputs();
+  if (is_function(v, where)) {
+    const auto yes = splat_of(inputs[1]), no = splat_of(inputs[2]);
+    if (yes == 0 && no && *no <= hides_all_differences) return score_mask{inputs[0], mask_kind::keeps, *no};
+    if (no == 0 && yes && *yes <= hides_all_differences) return score_mask{inputs[0], mask_kind::hides, *yes};
+    return std::nullopt;
+  }
+  if (!op.is<broadcast>() && !op.is<reshape>() && !op.is<transpose>() && !op.is<slice>() && !op.is<gather>())
+    return std::nullopt;
+  auto found = selection_behind(write, inputs[0]);
+  if (!found) return std::nullopt;
+  inputs[0] = found->what;
+  found->what = write.add(op, std::move(inputs));
+  return found;
+}
+
 }  // namespace
+
+score_mask as_selection(rewriter& write, const score_mask& m) {
+  const auto found = m.kind == mask_kind::added ? selection_behind(write, m.what) : std::nullopt;
+  return found ? selection(found->what, found->kind == mask_kind::hides, found->fill) : m;
+}
 
 std::vector<masked_scores> masked_at(value v) {
   const auto& inputs = v.producer->inputs();
@@ -173,7 +198,7 @@ std::vector<masked_scores> masked_at(value v) {
 }
 
 std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks,
-                                      const std::vector<dim>& scores) {
+                                      const std::vector<dim>& scores, element_type fill_type) {
   joined_mask joined;
   for (const score_mask& m : masks) {
     if (!broadcasts(m.what.type().dims, scores)) return std::nullopt;
@@ -184,7 +209,7 @@ std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_m
       continue;
     }
     if (m.kind != mask_kind::added && !(m.fill <= hides_all_differences)) return std::nullopt;
-    value next = as_operand(write, m);
+    value next = as_operand(write, m, fill_type);
     if (joined.mask && joined.mask.type().type != next.type().type) return std::nullopt;
     if (joined.mask) {
       auto dims = broadcast_dims(joined.mask.type().dims, next.type().dims);

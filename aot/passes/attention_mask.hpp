@@ -34,9 +34,14 @@ struct joined_mask {
   value mask;  // null if nothing else is hidden
 };
 
+// Returns an added mask that is 0 or a number, chosen by a condition and then moved, as a mask with that condition. Any
+// other one is returned as it is.
+score_mask as_selection(rewriter& write, const score_mask& m);
+
 // Joins the masks of an attention whose scores have these dims. Returns none if the masks differ in kind, or if a fill
 // is not low enough to behave like a mask: a row that is hidden completely must give the same result as in the model.
+// `fill_type` is that of masks with a finite fill.
 std::optional<joined_mask> join_masks(rewriter& write, const std::vector<score_mask>& masks,
-                                      const std::vector<dim>& scores);
+                                      const std::vector<dim>& scores, element_type fill_type = element_type::f32);
 
 }  // namespace kiln

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "aot/passes/attention_mask.hpp"
 #include "aot/passes/facts.hpp"
 #include "aot/passes/rewrite.hpp"
+#include "aot/passes/simplify_attention.hpp"
 
 namespace kiln {
 namespace {
@@ -129,21 +131,80 @@ bool rounds_to(const module& m, value v, element_type type) {
              });
 }
 
-// Finds the weights behind one operand of the second product: a softmax over the last axis.
-value softmax_behind(const module& m, value v) {
-  while (has_single_use(m, v) && (keeps_rows(v) || is_float_conversion(v))) v = v.producer->inputs()[0];
+// The softmax behind one operand of the second product. `empty_rows_are_zero`: weights of rows that see no key are 0;
+// without that, they are NaN.
+struct found_weights {
+  value weights;
+  bool empty_rows_are_zero = false;
+};
+
+// Returns x of where(is_nan(x), 0, x) if nothing else uses it.
+value without_nan(const module& m, value v) {
+  if (!is_function(v, where) || !has_single_use(m, v)) return {};
+  const value hidden = v.producer->inputs()[0], x = v.producer->inputs()[2];
+  const bool is_guard = is_splat(v.producer->inputs()[1], 0) && is_function(hidden, is_nan) &&
+                        hidden.producer->inputs()[0] == x && has_single_use(m, hidden);
+  const auto outputs = std::ranges::count(m.outputs(), x);
+  return is_guard && outputs == 0 && x.producer->users().size() == 2 ? x : value{};
+}
+
+// Finds a softmax over the last axis. Nothing else may use what lies between it and the product.
+found_weights softmax_behind(const module& m, value v) {
+  found_weights result;
+  bool unshared = has_single_use(m, v);
+  while (unshared) {
+    if (const value plain = without_nan(m, v)) {
+      result.empty_rows_are_zero = true;
+      v = plain;
+    } else if (keeps_rows(v) || is_float_conversion(v)) {
+      v = v.producer->inputs()[0];
+      unshared = has_single_use(m, v);
+    } else {
+      break;
+    }
+  }
   const auto* s = v.producer->op().get_if<softmax>();
-  if (!s || s->logarithm || !has_single_use(m, v)) return {};
-  return normalize_axis(s->axis, v.type().rank()) + 1 == static_cast<std::int64_t>(v.type().rank()) ? v : value{};
+  if (unshared && s && !s->logarithm &&
+      normalize_axis(s->axis, v.type().rank()) + 1 == static_cast<std::int64_t>(v.type().rank()))
+    result.weights = v;
+  return result;
+}
+
+// Whether the only user of v swaps its heads and positions.
+bool swaps_heads(const module& m, value v) {
+  if (!has_single_use(m, v) || v.producer->users().empty()) return false;
+  const auto* t = v.producer->users().front()->op().get_if<transpose>();
+  return t && t->permutation == head_swap(v.type().rank());
+}
+
+// Writes the attention with zeros in the rows whose keys the mask hides all. Only a mask can hide all keys of a row.
+// What is not finite in queries or keys stays NaN, though the model would hide that, too.
+value with_zero_rows(rewriter& write, attention op, const std::vector<value>& inputs, bool swapped) {
+  if (inputs.size() < 4) return write.add(op, inputs);
+  value mask = inputs[3];
+  const std::size_t rank = inputs[0].type().rank();
+  mask = write.reshape_to(mask, padded_dims(mask.type().dims, rank));
+  // The largest element of a row of the mask tells whether the row sees a key.
+  value seen = write.add(reduce{reduction_kind::max, {static_cast<std::int64_t>(rank) - 1}, true}, {mask});
+  if (seen.type().type != element_type::boolean)
+    seen = write.apply(greater, {seen, write.splat(seen.type(), -std::numeric_limits<double>::infinity())});
+  // A swap of heads and positions after the attention is a layout of its result, so it must not come after the zeros.
+  if (swapped) {
+    op.output_layout = head_layout::sequence_first;
+    seen = write.transpose_by(seen, head_swap(rank));
+  }
+  const value all = write.add(op, inputs);
+  value result = write.apply(where, {write.broadcast_to(seen, all.type().dims), all, write.splat(all.type(), 0)});
+  return swapped ? write.transpose_by(result, head_swap(rank)) : result;
 }
 
 value fused(rewriter& write, value root, bool transposed) {
   const dot& second = *root.producer->op().get_if<dot>();
   // Handles P V, or V Pᵀ, whose result is the transpose.
   if (transposed ? !second.transpose_b : second.transpose_a) return {};
-  value weights = softmax_behind(write.in(), root.producer->inputs()[transposed ? 1 : 0]);
-  if (!weights) return {};
-  value scores = weights.producer->inputs()[0];
+  const found_weights found = softmax_behind(write.in(), root.producer->inputs()[transposed ? 1 : 0]);
+  if (!found.weights) return {};
+  value scores = found.weights.producer->inputs()[0];
   auto chain = trace_scores(write.in(), scores, {});
   if (!chain) return {};
   const dot& first = *chain->product.producer->op().get_if<dot>();
@@ -158,9 +219,9 @@ value fused(rewriter& write, value root, bool transposed) {
         values = root.producer->inputs()[transposed ? 0 : 1];
   attention op{.scale = chain->scale};
   for (value* operand : {&query, &key})
-    while (auto found = factor_of(*operand)) {
-      op.scale *= found->number;
-      *operand = found->rest;
+    while (auto scaled = factor_of(*operand)) {
+      op.scale *= scaled->number;
+      *operand = scaled->rest;
     }
   if (!std::isfinite(op.scale)) return {};
   // Weights and values in f32 whose result is rounded at once: the attention of the narrower type rounds it.
@@ -173,8 +234,16 @@ value fused(rewriter& write, value root, bool transposed) {
     if (is_float(*operand) && storage_bits(operand->type().type) < storage_bits(type))
       *operand = write.convert_to(*operand, type);
   if (query.type().type != type || key.type().type != type || !is_float(type) || storage_bits(type) < 16) return {};
-  auto mask = join_masks(write, chain->masks, heads->with(heads->heads, heads->queries, heads->keys));
-  if (!mask) return {};
+  bool zero_rows = false;  // whether some rows may have weights of 0
+  if (found.empty_rows_are_zero)
+    for (score_mask& m : chain->masks) {
+      m = as_selection(write, m);
+      zero_rows |= m.kind == mask_kind::added || std::isinf(m.fill);
+    }
+  // In f16 the lowest f32 would become a number beside which scores still differ. bf16 has the range of f32.
+  auto mask = join_masks(write, chain->masks, heads->with(heads->heads, heads->queries, heads->keys),
+                         found.empty_rows_are_zero ? element_type::bf16 : element_type::f32);
+  if (!mask || (zero_rows && mask->causal && mask->mask)) return {};
   op.causal = mask->causal;
 
   if (first.transpose_a) query = turned(write, query);
@@ -185,7 +254,11 @@ value fused(rewriter& write, value root, bool transposed) {
       write.reshape_to(key, heads->with(heads->key_heads, heads->keys, key.type().dims.back())),
       write.reshape_to(values, heads->with(heads->key_heads, heads->keys, values.type().dims.back()))};
   if (mask->mask) inputs.push_back(mask->mask);
-  value result = write.convert_to(write.add(op, inputs), root.type().type);
+  const bool swapped = !transposed &&
+                       root.type().dims == heads->with(heads->heads, heads->queries, values.type().dims.back()) &&
+                       swaps_heads(write.in(), root);
+  value result = zero_rows ? with_zero_rows(write, op, inputs, swapped) : write.add(op, inputs);
+  result = write.convert_to(result, root.type().type);
   if (!transposed) return write.reshape_to(result, root.type().dims);
   extents rows = product;
   rows.back() = values.type().dims.back();

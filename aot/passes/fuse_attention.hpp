@@ -3,6 +3,7 @@
 //  * The mask is added or selected (where), and broadcasts to the scores. Several masks of one kind are joined. A
 //    constant mask that hides exactly the later keys becomes `causal`.
 //  * Heads may share keys: the rows of a group are adjacent in the products (simplify_contractions creates that form).
+//  * Weights that are NaN may be replaced by 0, as torch.onnx writes it: rows that see no key are then 0.
 //  * Conversions, and reshapes that keep the rows, may be in between. The whole may be written transposed: V (Pᵀ).
 // The pattern is left alone if the scores or the weights have other uses, if the softmax runs over another axis than
 // the keys, if a mask does not broadcast, or if a selected number is too small a penalty to count as hidden. Transposes

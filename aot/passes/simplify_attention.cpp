@@ -14,14 +14,6 @@ head_layout other(head_layout layout) {
   return layout == head_layout::heads_first ? head_layout::sequence_first : head_layout::heads_first;
 }
 
-// The permutation that swaps heads and positions. It is its own inverse.
-std::vector<std::int64_t> head_swap(std::size_t rank) {
-  std::vector<std::int64_t> permutation(rank);
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::swap(permutation[rank - 3], permutation[rank - 2]);
-  return permutation;
-}
-
 // Composes two permutations.
 std::vector<std::int64_t> composed(const std::vector<std::int64_t>& inner, const std::vector<std::int64_t>& outer) {
   std::vector<std::int64_t> both;
@@ -66,6 +58,13 @@ value mask_without_broadcast(rewriter& write, value root, const match::captures&
 }
 
 }  // namespace
+
+std::vector<std::int64_t> head_swap(std::size_t rank) {
+  std::vector<std::int64_t> permutation(rank);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::swap(permutation[rank - 3], permutation[rank - 2]);
+  return permutation;
+}
 
 bool simplify_attention::apply(module& m) const {
   static const std::vector<rule> rules{

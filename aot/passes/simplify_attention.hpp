@@ -2,11 +2,17 @@
 // result, and a mask loses its broadcasts.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "ir/module.hpp"
 
 namespace kiln {
 
 class rewrite_log;
+
+// The permutation that swaps heads and positions. It is its own inverse.
+std::vector<std::int64_t> head_swap(std::size_t rank);
 
 struct simplify_attention {
   rewrite_log* log = nullptr;

@@ -174,6 +174,62 @@ TEST(fuse_attention, masks_that_select) {
   expect_left_alone(selecting(true, -65504, false));
 }
 
+// As PyTorch writes its attention: weights that are NaN, because no key is seen, become 0.
+value guarded(builder& b, value weights, double instead = 0) {
+  return b.f(where, {b.f(is_nan, {weights}), b.to(b.c(instead), weights.type().dims), weights});
+}
+
+element_type attention_mask_type(const program& p) {
+  for (const instruction& i : p.main().instructions())
+    if (i.op().is<attention>()) return i.inputs().at(3).type().type;
+  return f32;
+}
+
+TEST(fuse_attention, rows_that_see_no_key_are_zero) {
+  auto masked = [](const std::function<value(builder&, value)>& mask, double instead = 0) {
+    return [=](builder& b) {
+      value q = split(b, b.p("q", {2, 5, 12}), 3), k = split(b, b.p("k", {2, 7, 12}), 3),
+            v = split(b, b.p("v", {2, 7, 18}), 3);
+      value s = mask(b, product(b, q, b.t(k, {0, 1, 3, 2})));
+      b.out({merged(b, product(b, guarded(b, softmaxed(b, s), instead), v))});
+    };
+  };
+  auto seen = [](builder& b) {  // query 2 sees no key
+    std::vector<double> all(5 * 7, 1);
+    std::fill(all.begin() + 14, all.begin() + 21, 0);
+    value some = b.p("some", {1, 7}, boolean), rows = b.m.add_constant(literal::from_doubles({boolean, {5, 7}}, all));
+    return b.f(logical_and, {b.to(some, {5, 7}), rows});
+  };
+  auto added = [=](builder& b, value s) {
+    return b.f(add, s, b.f(where, {seen(b), b.to(b.c(0), {5, 7}), b.to(b.c(-inf), {5, 7})}));
+  };
+  auto selected = [=](builder& b, value s) {
+    return b.f(where, {b.to(seen(b), s.type().dims), s, b.to(b.c(-inf), s.type().dims)});
+  };
+  for (const std::function<value(builder&, value)>& mask : {std::function<value(builder&, value)>(added), {selected}}) {
+    program p = fused(masked(mask));
+    EXPECT_EQ(count<transpose>(p.main()), 0u) << p.str();
+    EXPECT_EQ(count<reduce>(p.main()), 1u) << p.str();
+  }
+  // torch.onnx writes the lowest f32: all weights of query 2 are then equal, and none is NaN. The mask keeps that in
+  // f16, too, because it is of a type with the range of f32.
+  auto lowest = [=](builder& b, value s) {
+    value mask = b.f(where, {seen(b), b.to(b.c(0), {5, 7}), b.to(b.c(-3.4028234663852886e38), {5, 7})});
+    value rows = b.m.add_constant(literal::from_doubles({i64, {5}}, std::vector<double>{0, 1, 2, 3, 4}));
+    return b.f(add, s, b.m.add(gather{0}, {mask, rows}));
+  };
+  program p = fused(masked(lowest));
+  EXPECT_EQ(count<reduce>(p.main()), 0u) << p.str();
+  EXPECT_EQ(attention_mask_type(p), bf16) << p.str();
+  // Nothing is hidden without a mask, and every query sees a key of a causal one.
+  auto none = [](builder&, value s) { return s; };
+  p = fused(masked(none));
+  EXPECT_EQ(count<elementwise>(p.main()), 0u) << p.str();
+  p = fused(masked([](builder& b, value s) { return b.f(add, s, b.m.add_constant(mask_of(5, 7, 0, -inf))); }));
+  EXPECT_EQ(count<elementwise>(p.main()), 0u) << p.str();
+  expect_left_alone(masked(none, 0.5));
+}
+
 TEST(fuse_attention, constant_masks_of_what_comes_later) {
   // Large numbers added in f32 would round off the last digits of the scores; attention adds all terms at once.
   auto fused = [](const std::function<void(builder&)>& build) { return kiln::testing::fused(build, 1e-3); };
