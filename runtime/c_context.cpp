@@ -1,5 +1,6 @@
 #include "runtime/c_api.hpp"
 #include "runtime/c_status.hpp"
+#include "runtime/graph/graph_usage.hpp"
 
 using kiln::c_interface::fail;
 using kiln::c_interface::guarded;
@@ -62,6 +63,15 @@ kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* 
     kiln::graph_decision d = decision.value_or(kiln::graph_decision{});
     *info = {r.mode.c_str(), r.reason.c_str(),     r.captures, r.replays,  r.patches,  r.updates,  r.rebuilds,
              r.failures,     decision.has_value(), d.replay,   d.branches, d.eager_ms, d.replay_ms};
+  });
+}
+
+kiln_status kiln_context_get_graph_memory(const kiln_context* context, kiln_graph_memory* memory) {
+  if (!context || !memory) return fail(KILN_USAGE, "the context or the pointer for the result is null");
+  return guarded([&] {
+    const kiln::device& device = context->program.loaded().target();
+    const kiln::graph_usage usage = kiln::graphs_of(device);
+    *memory = {usage.graphs, usage.bytes, device.has_graphs() ? kiln::most_graph_bytes : 0};
   });
 }
 

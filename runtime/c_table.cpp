@@ -64,14 +64,16 @@ constexpr kiln_api_table table{sizeof(kiln_api_table),
                                kiln_device_free,
                                kiln_device_upload,
                                kiln_device_download,
-                               kiln_device_copy};
+                               kiln_device_copy,
+                               kiln_context_get_graph_memory};
 
-// The first and the last function of version 10, and the last ones of versions 11 and 12. This fails when a function is
-// inserted between them.
+// The first and the last function of version 10, and the last ones of versions 11, 12 and 14. This fails when a
+// function is inserted between them.
 static_assert(offsetof(kiln_api_table, api_version) == 2 * sizeof(void*) &&
               offsetof(kiln_api_table, sequences_load) == (2 + 48) * sizeof(void*) &&
               offsetof(kiln_api_table, description_has_weights) == (2 + 49) * sizeof(void*) &&
-              offsetof(kiln_api_table, device_copy) == (2 + 57) * sizeof(void*));
+              offsetof(kiln_api_table, device_copy) == (2 + 57) * sizeof(void*) &&
+              offsetof(kiln_api_table, context_get_graph_memory) == (2 + 58) * sizeof(void*));
 
 }  // namespace
 

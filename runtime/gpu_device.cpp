@@ -102,6 +102,13 @@ bool gpu_device::runs(std::string_view target) const {
 
 void gpu_device::set_wait_limit(std::chrono::milliseconds limit) { parts_->state.set_wait_limit(limit); }
 
+graph_usage gpu_device::graphs() const { return parts_->state.graphs(); }
+
+graph_usage graphs_of(const device& of) {
+  const auto* gpu = dynamic_cast<const gpu_device*>(&of);
+  return gpu ? gpu->graphs() : graph_usage{};
+}
+
 device_memory gpu_device::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
   return device_memory(*this, parts_->pool.allocate(bytes), bytes);

@@ -12,6 +12,7 @@
 
 #include "runtime/device.hpp"
 #include "runtime/gpu/driver.hpp"
+#include "runtime/graph/graph_usage.hpp"
 
 namespace kiln {
 
@@ -43,6 +44,7 @@ class gpu_device final : public device {
   void wait(device_stream* stream, const device_event& event) override;
   bool has_graphs() const override;
   std::unique_ptr<device_graph> make_graph(graph_maker how) override;
+  graph_usage graphs() const;
   void encode(const tensor_map& map, void* base, encoded_tensor_map* to) override;
   std::vector<std::byte> to_machine_code(std::span<const std::byte> object) override;
 

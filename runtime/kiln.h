@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define KILN_API_VERSION 13
+#define KILN_API_VERSION 14
 
 /* As in C, every int is a value of these types, also of those that an older library does not know. */
 #ifdef __cplusplus
@@ -339,6 +339,14 @@ typedef struct kiln_graph_info {
 kiln_status kiln_context_create(const kiln_program* program, kiln_context** context); /* with KILN_GRAPH_AUTO */
 kiln_status kiln_context_create_with(const kiln_program* program, kiln_graph_policy graph, kiln_context** context);
 kiln_status kiln_context_get_graph_info(kiln_context* context, kiln_graph_info* info);
+/* Graphs that are ready on the context's device, those of all contexts and sessions of this process, and the device
+ * memory that the driver keeps for them. Drivers do not tell, so the bytes are an estimate. While they are more than
+ * `most_bytes`, contexts make only the graph that they need, and sessions drop the programs that were asked for the
+ * longest ago. Zeros on the host. Since version 14. */
+typedef struct kiln_graph_memory {
+  size_t graphs, bytes, most_bytes;
+} kiln_graph_memory;
+kiln_status kiln_context_get_graph_memory(const kiln_context* context, kiln_graph_memory* memory);
 void kiln_context_destroy(kiln_context* context); /* null is allowed */
 
 /* Runs the program and waits for the results. There is one pointer per input and output, each to as many bytes as its
@@ -437,6 +445,8 @@ typedef struct kiln_api_table {
   kiln_status (*device_upload)(kiln_device* device, void* to, const void* from, size_t bytes);
   kiln_status (*device_download)(kiln_device* device, void* to, const void* from, size_t bytes);
   kiln_status (*device_copy)(kiln_device* device, void* to, const void* from, size_t bytes);
+  kiln_status (*context_get_graph_memory)(const kiln_context* context,
+                                          kiln_graph_memory* memory); /* since version 14 */
 } kiln_api_table;
 /* The table, if the library has all functions of this version (KILN_API_VERSION of the caller's header); else null.
  * Valid as long as the library is loaded. */

@@ -231,6 +231,11 @@ class context {
   void run_on_stream(std::span<const void* const> inputs, std::span<void* const> outputs, void* stream) {
     check(kiln_run_on_stream(get(), inputs.data(), outputs.data(), stream));
   }
+  kiln_graph_memory graph_memory() const {
+    kiln_graph_memory memory;
+    check(kiln_context_get_graph_memory(get(), &memory));
+    return memory;
+  }
   kiln_graph_info graph_info() const {
     kiln_graph_info info;
     check(kiln_context_get_graph_info(get(), &info));

@@ -47,6 +47,8 @@ class instance {
   const program& bound() const;                         // portable kernels, static shapes
   const jit_report& report() const { return report_; }  // of finalization
   const kiln::executable& executable() const { return *executable_; }
+  // Returns true if some kernels were loaded for this instance alone.
+  bool has_own_kernels() const { return native_ || lazy_.choice() != kernel_choice::none_yet; }
   const graph_memory& graphs() const { return graphs_; }  // the policy, and what is known about this program
   double finalize_ms() const { return finalize_ms_; }
   double load_ms() const { return load_ms_; }

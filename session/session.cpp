@@ -11,6 +11,7 @@
 #include "ir/container/stripped.hpp"
 #include "ir/error.hpp"
 #include "ir/native_program.hpp"
+#include "runtime/graph/graph_usage.hpp"
 #include "session/general_program.hpp"
 
 namespace kiln {
@@ -113,15 +114,37 @@ std::shared_ptr<instance> session::make(const dim_bindings& sizes, const std::fu
   std::shared_ptr<instance> made = make_from_template(sizes);
   if (!made) made = make_from_program(bind(), sizes);
   made_any_ = true;
-  std::list<std::shared_ptr<instance>> dropped;  // freed after the lock: somebody may still run one
   {
     std::lock_guard lock(mutex_);
     instances_.push_front(made);
-    const std::size_t most = std::max<std::size_t>(1, resources_->options().most_instances);
-    while (instances_.size() > most) dropped.splice(dropped.end(), instances_, std::prev(instances_.end()));
   }
-  for (const auto& i : dropped) resources_->report(session_events::instance_dropped{i->sizes()});
+  while (auto dropped = first_to_drop()) retire(std::move(dropped));
   return made;
+}
+
+// Unloading kernels takes longer than making an instance, so nobody waits for it. Other instances end here: a later one
+// goes on with their memory and graphs.
+void session::retire(std::shared_ptr<instance> dropped) {
+  resources_->report(session_events::instance_dropped{dropped->sizes()});
+  if (dropped->has_own_kernels()) background_.add([held = std::move(dropped)](const std::stop_token&) {});
+}
+
+// Takes an instance out of those that are kept, if there are too many. The last one stays.
+std::shared_ptr<instance> session::first_to_drop() {
+  const std::size_t most = std::max<std::size_t>(1, resources_->options().most_instances);
+  const bool many_graphs = has_too_many_graphs(resources_->device());
+  std::lock_guard lock(mutex_);
+  if (instances_.size() < 2) return nullptr;
+  auto oldest = std::prev(instances_.end());
+  if (instances_.size() <= most) {
+    if (!many_graphs) return nullptr;
+    // One that somebody holds would keep its graphs.
+    while (oldest != instances_.begin() && oldest->use_count() > 1) --oldest;
+    if (oldest == instances_.begin()) return nullptr;
+  }
+  auto result = std::move(*oldest);
+  instances_.erase(oldest);
+  return result;
 }
 
 std::shared_ptr<instance> session::make_from_program(program bound, const dim_bindings& sizes) {

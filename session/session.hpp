@@ -45,7 +45,8 @@ class session {
   double read_ms() const { return read_ms_; }  // the file: program, embedded entries, hints
 
   // The instance for these values of the open dimensions, made where there is none yet. At most most_instances are
-  // kept; one that somebody holds lives on without being kept. Throws error{usage} that names a dimension without a
+  // kept, and fewer if the graphs of the device take too much memory (runtime/graph/graph_usage.hpp); one that somebody
+  // holds lives on without being kept. Throws error{usage} that names a dimension without a
   // value, or error{invalid_shape} for one outside its range or against a condition of the model.
   std::shared_ptr<instance> at(const dim_bindings& sizes);
   // The same for callers who have bound the program already: `bound` is portable().bind(sizes).
@@ -72,6 +73,8 @@ class session {
   void open(const std::filesystem::path& file, session_options options);
   void find_native_kernels();
   std::shared_ptr<instance> find(const dim_bindings& sizes);
+  std::shared_ptr<instance> first_to_drop();
+  void retire(std::shared_ptr<instance> dropped);
   std::shared_ptr<instance> make(const dim_bindings& sizes, const std::function<program()>& bind);
   std::shared_ptr<instance> make_from_program(program bound, const dim_bindings& sizes);
   std::shared_ptr<instance> make_exact(program bound, const dim_bindings& sizes, bool only_cached = false);

@@ -9,6 +9,7 @@
 
 #include "ir/invalid_shape.hpp"
 #include "ir/json.hpp"
+#include "runtime/graph/graph_usage.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
 #include "tools/shape_option.hpp"
@@ -177,13 +178,16 @@ std::vector<kernel_tuning> opened_model::tune(const tuner_options& options, doub
 }
 
 nlohmann::ordered_json describe(const graph_report& r, const std::optional<graph_decision>& decision,
-                                const graph_memory& memory) {
+                                const graph_memory& memory, const device& of) {
   nlohmann::ordered_json document{{"mode", r.mode},         {"captures", r.captures}, {"replays", r.replays},
                                   {"patches", r.patches},   {"updates", r.updates},   {"rebuilds", r.rebuilds},
                                   {"failures", r.failures}, {"segments", r.segments}, {"branches", r.branches},
                                   {"reason", r.reason}};
   document["decision"] = decision ? nlohmann::ordered_json(way_of(*decision)) : nlohmann::ordered_json();
   document["remembered"] = memory.remembered();
+  const graph_usage usage = graphs_of(of);
+  document["device_graphs"] = usage.graphs;
+  document["device_graph_bytes"] = usage.bytes;
   if (decision) document["eager_ms"] = decision->eager_ms, document["replay_ms"] = decision->replay_ms;
   return document;
 }
@@ -223,7 +227,8 @@ nlohmann::ordered_json opened_model::describe() const {
               {"read_only", counters.layer_hits},
               {"embedded", counters.embedded_hits},
               {"remote", counters.remote_hits}}}}},
-          {"graph", tools::describe(graph_, instance_->graphs().options().decision, instance_->graphs())},
+          {"graph",
+           tools::describe(graph_, instance_->graphs().options().decision, instance_->graphs(), resources().device())},
           {"tuning", describe_tuning(*this)}};
 }
 

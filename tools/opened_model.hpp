@@ -58,8 +58,9 @@ class opened_model {
 // ", 2 threads" after a description of describe()'s device; nothing for a GPU.
 std::string threads_text(const nlohmann::ordered_json& description);
 
-// The key `graph` of documents: how a context ran, what it found out, and whether that was known before.
+// The key `graph` of documents: how a context ran, what it found out, whether that was known before, and the graphs of
+// the device.
 nlohmann::ordered_json describe(const graph_report& report, const std::optional<graph_decision>& decision,
-                                const graph_memory& memory);
+                                const graph_memory& memory, const device& of);
 
 }  // namespace kiln::tools

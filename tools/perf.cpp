@@ -217,7 +217,7 @@ int measure(options o, bool runs_given, const output_options& output) {
   turns.start(fed);
   document["host_ms"] =
       host ? document["mean_ms"].get<double>() : time_host(exe, context, turns, fed, std::min(o.runs, 50));
-  document["graph"] = describe(context.report(), context.decision(), model.instance().graphs());
+  document["graph"] = describe(context.report(), context.decision(), model.instance().graphs(), exe.target());
   document["runs"] = times.size();
   if (o.streams > 1)
     document["concurrency"] =

@@ -133,7 +133,8 @@ int tune_file(options o, const output_options& output) {
   document["tier1_ms"] = fast.median;
   document["speedup"] = fast.median > 0 ? slow.median / fast.median : 1.0;
   document["difference"] = difference(before, after, model.inputs());
-  document["graph"] = describe(tuned_runs.context.report(), tuned_runs.context.decision(), tuned_runs.graphs);
+  document["graph"] = describe(tuned_runs.context.report(), tuned_runs.context.decision(), tuned_runs.graphs,
+                               model.resources().device());
   document["tuning"] = describe_tuning(model);
   auto rows = json::array();
   for (const kernel_tuning& t : results) rows.push_back(describe(t));

@@ -2,6 +2,17 @@
 
 namespace kiln::gpu {
 
+namespace {
+
+// Estimates the memory that the driver keeps for a graph: on an H200, 64 contexts with a graph each took 0.48 MiB more
+// for each graph of 19 nodes, 0.58 for 35 and 0.62 for 136 (bench_session --parts).
+std::size_t estimated_bytes(std::size_t nodes) {
+  constexpr std::size_t of_graph = std::size_t{512} << 10, of_node = 1 << 10;
+  return of_graph + nodes * of_node;
+}
+
+}  // namespace
+
 raw_graph::~raw_graph() {
   if (!native_ || state_->hung()) return;
   current_device now(*state_);
@@ -53,7 +64,9 @@ raw_graph stream_capture::end() {
 }
 
 gpu_graph::~gpu_graph() {
-  if (!exec_ || state_.hung()) return;
+  if (!exec_) return;
+  state_.remove_graph(bytes_);
+  if (state_.hung()) return;
   current_device now(state_);
   state_.note(state_.functions().exec_destroy(exec_));
 }
@@ -63,6 +76,8 @@ void gpu_graph::instantiate() {
   void* made = nullptr;
   state_.require(gpu::instantiate(state_, native(), &made), "instantiating a graph");
   exec_ = made;
+  bytes_ = estimated_bytes(nodes_.size());
+  state_.add_graph(bytes_);
 }
 
 bool gpu_graph::accepted(int status) {

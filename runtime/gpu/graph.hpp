@@ -62,6 +62,7 @@ class gpu_graph : public device_graph {
   state& state_;
   std::vector<void*> nodes_;  // null for a node that cannot be patched
   void* exec_ = nullptr;
+  std::size_t bytes_ = 0;  // estimated, of exec_
 };
 
 class node_graph final : public gpu_graph {

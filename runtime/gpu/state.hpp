@@ -6,11 +6,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "runtime/gpu/driver.hpp"
+#include "runtime/graph/graph_usage.hpp"
 
 namespace kiln::gpu {
 
@@ -45,6 +47,13 @@ class state {
   int wait_for_stream(void* stream) { return wait(functions().stream_query, functions().stream_synchronize, stream); }
   int wait_for_event(void* event) { return wait(functions().event_query, functions().event_synchronize, event); }
 
+  // The graphs that are ready to be launched. gpu_graph counts itself.
+  graph_usage graphs() const noexcept {
+    return {graphs_.load(std::memory_order_relaxed), graph_bytes_.load(std::memory_order_relaxed)};
+  }
+  void add_graph(std::size_t bytes) noexcept { ++graphs_, graph_bytes_ += bytes; }
+  void remove_graph(std::size_t bytes) noexcept { --graphs_, graph_bytes_ -= bytes; }
+
  private:
   friend class current_device;
   int wait(int (*query)(void*), int (*synchronize)(void*), void* object);
@@ -55,6 +64,7 @@ class state {
   std::atomic<int> lost_{0};
   std::atomic<bool> hung_{false};
   std::atomic<std::int64_t> wait_limit_{0};
+  std::atomic<std::size_t> graphs_{0}, graph_bytes_{0};
 };
 
 // Makes the device current for the calling thread. The destructor restores the previous device.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.hpp"
+#include "runtime/graph/graph_usage.hpp"
 
 namespace kiln {
 namespace {
@@ -82,7 +83,7 @@ segment_graphs::entry& segment_graphs::fitting(plan_pointers& pointers, bool bra
     if (!oldest || e.last_use < oldest->last_use) oldest = &e;
     ++same;
   }
-  if (!oldest || (seen_before() && same < most_)) {
+  if (!oldest || (seen_before() && same < most_ && !has_too_many_graphs(*device_))) {
     auto graph = build(pointers, branches, counts);
     graph->instantiate();
     if (!oldest) seen_before();

@@ -2,8 +2,8 @@
 // given last. A run whose pointers one of them has launches it as it is, after nodes with other sizes (plan_series) are
 // patched; otherwise the one used longest ago is patched,
 // unless the same pointers were asked for a short while ago: then callers take turns with a few sets of tensors, and
-// another graph is made while there is room. Used by one thread at a time; launching and patching allocate nothing.
-// Errors are thrown; the next run may then not use it any more.
+// another graph is made while there is room (graph_usage.hpp). Used by one thread at a time; launching and patching
+// allocate nothing. Errors are thrown; the next run may then not use it any more.
 #pragma once
 
 #include <array>

@@ -59,6 +59,8 @@ TEST_F(cpp_api, a_program_and_a_context_tell_about_themselves) {
   // Packed weights are in reverse order.
   for (std::size_t k = 0; k < product.size(); ++k) EXPECT_EQ(product[k], x[k] * weights[n - 1 - k]);
   EXPECT_EQ(context.graph_info().replays, 0u) << "the host has no graphs";
+  EXPECT_EQ(context.graph_memory().graphs, 0u);
+  EXPECT_EQ(context.graph_memory().most_bytes, 0u);
 }
 
 TEST_F(cpp_api, errors_have_the_status_and_the_line_of_the_c_interface) {

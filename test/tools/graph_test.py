@@ -55,6 +55,7 @@ class Graph(KilnCase):
             told = self.perf(file, "--output-dir", self.path("told"))
             self.assertEqual((told["remembered"], told["captures"], told["mode"], told["branches"]), (True, captures, mode, decision["branches"]))
             self.assertEqual(told["replays"] > 0, decision["replay"])
+            self.assertEqual((told["device_graphs"], told["device_graph_bytes"] > 0), (captures, captures > 0))
             for name in os.listdir(self.path("first")):
                 with open(self.path("first/" + name), "rb") as a, open(self.path("told/" + name), "rb") as b:
                     self.assertEqual(a.read(), b.read())
