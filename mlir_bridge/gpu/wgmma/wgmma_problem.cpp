@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ir/ops/contraction.hpp"
+#include "ir/ops/elementwise.hpp"
 #include "mlir_bridge/codegen/open_origin.hpp"
 #include "mlir_bridge/gpu/contraction/packing.hpp"
 #include "mlir_bridge/gpu/split_f32.hpp"
@@ -30,6 +31,22 @@ bool multiplies(element_type a, element_type b) {
   auto small = [](element_type t) { return t == element_type::i8 || t == element_type::u8; };
   return (a == b && (a == element_type::f16 || a == element_type::bf16 || a == element_type::f32 || is_float8(a))) ||
          (small(a) && small(b));
+}
+
+// Whether v is rounded to 16 bits inside the kernel, as in models that compute in f16 or bf16.
+bool becomes_short(value v) {
+  return std::ranges::any_of(v.producer->users(), [](const instruction* user) {
+    const operation& op = user->op();
+    const auto& results = user->outputs();
+    if (results.size() != 1 || !(op.is<convert>() || op.is<elementwise>())) return false;
+    return results[0].type == element_type::f16 || results[0].type == element_type::bf16 ||
+           becomes_short(value{const_cast<instruction*>(user), 0});
+  });
+}
+
+// The matrix unit keeps about 13 bits of sums of 8-bit floats: enough for results of 16 bits. Others have f16 factors.
+bool suits_float8(const kernel_emitter& e, const buffer& factor) {
+  return !is_float8(factor.type) || becomes_short(e.anchor_result());
 }
 
 bool is_short_float(element_type type) { return type == element_type::f16 || type == element_type::bf16; }
@@ -213,7 +230,8 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_pr
   const dot& op = *e.anchor()->op().get_if<dot>();
   const value a = joined ? joined->rows : e.anchor()->inputs()[0], b = e.anchor()->inputs()[1];
   auto a_memory = readable(e, a), b_memory = readable(e, b);
-  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e))
+  if (!a_memory || !b_memory || !multiplies(a_memory->type, b_memory->type) || !outputs_like_anchor(e) ||
+      !suits_float8(e, *a_memory))
     return std::nullopt;
   auto result = dims_at(e.anchor_result(), sample);
   const std::size_t rank = result.size();

@@ -103,9 +103,14 @@ TEST(wgmma, int8_weights_are_rearranged_once) {
 // The matrix unit keeps few bits of sums of 8-bit floats, so each block of 128 begins with sums of its own.
 TEST(wgmma, floats_of_8_bits_have_sums_of_blocks) {
   using enum element_type;
+  const auto product = [](element_type type, element_type result) {
+    module m("kernel");
+    value x = m.add_parameter("a", {type, {512, 1024}}), y = m.add_parameter("b", {type, {1024, 768}});
+    m.set_outputs({m.add(convert{result}, {m.add(dot{.type = f32}, {x, y})})}, {"y"});
+    return finalize_for(m, "sm_90");
+  };
   for (auto [type, name] : {std::pair{f8e4m3, "f32.e4m3.e4m3"}, {f8e5m2, "f32.e5m2.e5m2"}}) {
-    auto [kernel, ptx] =
-        finalize_for(*dot_module({512, 1024}, {1024, 768}, {false, false, f32}, type), "sm_90", {{"wgmma", 1}});
+    auto [kernel, ptx] = product(type, f16);
     ASSERT_EQ(kernel.launches.size(), 2u);
     EXPECT_TRUE(kernel.launches[0].prepare);
     EXPECT_THAT(ptx, HasSubstr(name));
@@ -113,8 +118,9 @@ TEST(wgmma, floats_of_8_bits_have_sums_of_blocks) {
     EXPECT_THAT(ptx, HasSubstr("add.f32"));
     EXPECT_THAT(ptx, Not(HasSubstr(".local")));
   }
-  // Other units multiply them as f16, in which they are exact.
-  for (const char* target : {"sm_80", "sm_89"})
+  // Results of f32, and other units, have f16 factors, in which these are exact.
+  EXPECT_THAT(product(f8e4m3, f32).ptx, Not(HasSubstr("e4m3.e4m3")));
+  for (const char* target : {"sm_80", "sm_89", "sm_90"})
     EXPECT_THAT(finalize_for(*dot_module({512, 1024}, {1024, 768}, {false, false, f32}, f8e4m3), target).ptx,
                 HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
 }
