@@ -162,6 +162,27 @@ class OpenImages(OperatorCase):
         self.check_images("QLinearConv", image, weights, 1, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
 
 
+class SizesThatMustBeEqual(OperatorCase):
+    """Sizes with different names that an operator needs to be equal are checked when the model runs."""
+
+    def named(self, op, inputs, names, **more):
+        model, feeds = self.model(op, inputs, ["y"], domain="", **more)
+        for given in model.graph.input:
+            for axis, name in names[given.name].items():
+                given.type.tensor_type.shape.dim[axis].dim_param = name
+        return model, feeds
+
+    def test_boxes_and_scores(self):
+        corners = rng.random((2, 9, 2)).astype(np.float32)
+        inputs = [("b", np.concatenate([corners, corners + 0.4], 2)), ("s", rng.random((2, 3, 9)).astype(np.float32)), ("most", np.array([4], np.int64)), ("overlap", np.array([0.3], np.float32))]
+        model, feeds = self.named("NonMaxSuppression", inputs, {"b": {0: "images", 1: "boxes"}, "s": {0: "rows", 2: "columns"}}, standard=11, constants=["most", "overlap"])
+        self.agree(self.reference(model, feeds), self.run_kiln(model, feeds))
+
+    def test_matrices(self):
+        model, feeds = self.named("Det", [("x", normal(4, 3, 3))], {"x": {0: "batch", 1: "rows"}}, standard=11)
+        self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), 1e-3)
+
+
 class ArgumentsThatAreData(OperatorCase):
     """Arguments that other operators need at import, here inputs of the model."""
 

@@ -70,7 +70,9 @@ bool zeroes_unseen(const attention_problem& p) { return p.zero_unseen && p.mask 
 value split_heads(builder& b, value x, std::int64_t heads) {
   const auto dims = x.type().dims;
   if (dims.size() != 3) invalid("needs [batch, sequence, heads * depth], not " + x.type().str());
-  if (heads < 1 || !dims.at(2).is_static() || dims.at(2).value() % heads)
+  if (heads >= 1 && !dims.at(2).is_static())
+    refuse("the size of the last axis of " + x.type().str() + " must be known; give it a value with --dim");
+  if (heads < 1 || dims.at(2).value() % heads)
     invalid(std::to_string(heads) + " heads do not divide the last axis of " + x.type().str());
   return b.with_dims(x, {dims.at(0), dims.at(1), heads, dims.at(2).value() / heads});
 }

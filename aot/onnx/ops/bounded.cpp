@@ -200,10 +200,11 @@ std::vector<value> unique(node& n) {
 std::vector<value> non_max_suppression(node& n) {
   value boxes = n.in(0), scores = n.in(1);
   if (n.rank(0) != 3 || n.rank(1) != 3) invalid("boxes and scores must have rank 3");
-  if (!(n.type(0).dims.at(2) == dim(4)) || !(n.type(0).dims.at(0) == n.type(1).dims.at(0)) ||
-      !(n.type(0).dims.at(1) == n.type(1).dims.at(2)))
-    invalid("boxes are " + n.type(0).str() + ", scores " + n.type(1).str() +
-            ": they must be [images, boxes, 4] and [images, classes, boxes]");
+  const std::string needed = "boxes are " + n.type(0).str() + ", scores " + n.type(1).str() +
+                             ": they must be [images, boxes, 4] and [images, classes, boxes]";
+  n.b.need_equal(n.dims(0)[2], 4, needed);
+  n.b.need_equal(n.dims(0)[0], n.dims(1)[0], needed);
+  n.b.need_equal(n.dims(0)[1], n.dims(1)[2], needed);
   auto number = [&](std::size_t i, std::string_view what, double otherwise) {
     return n.has(i) ? n.number(i, what) : otherwise;
   };

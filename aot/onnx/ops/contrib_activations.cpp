@@ -82,7 +82,9 @@ std::vector<value> standard_swish(node& n) {
 
 std::vector<value> swiglu(node& n) {
   element_type type = n.type(0).type, wide = compute_type(type);
-  if (n.type(0) != n.type(1)) invalid("the gate " + n.type(0).str() + " and the value " + n.type(1).str() + " differ");
+  const std::string differ = "the gate " + n.type(0).str() + " and the value " + n.type(1).str() + " differ";
+  if (type != n.type(1).type || n.rank(0) != n.rank(1)) invalid(differ);
+  for (std::size_t i = 0; i < n.rank(0); ++i) n.b.need_equal(n.dims(0)[i], n.dims(1)[i], differ);
   return {n.b.to_type(
       n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
 }

@@ -18,8 +18,8 @@ std::vector<value> determinant(node& n) {
   builder& b = n.b;
   const element_type type = n.type(0).type, wide = compute_type(type);
   const auto dims = n.dims(0);
-  if (dims.size() < 2 || !(dims.at(dims.size() - 1) == dims.at(dims.size() - 2)))
-    invalid("needs square matrices, not " + n.type(0).str());
+  if (dims.size() < 2) invalid("needs square matrices, not " + n.type(0).str());
+  b.need_equal(dims.at(dims.size() - 1), dims.at(dims.size() - 2), "needs square matrices, not " + n.type(0).str());
   const std::int64_t size = static_dim(dims.back(), "the size of a matrix");
   if (size > most_columns)
     refuse("matrices of " + std::to_string(size) + " columns; at most " + std::to_string(most_columns) +
