@@ -65,15 +65,68 @@ rule merged_chain(scalar_function f) {
           }};
 }
 
-// x / c → x * (1/c) for a constant divisor whose reciprocal is a normal number.
+// Whether a small error of `x` may become a large one: x reaches an operation that jumps (floor, a comparison, a
+// conversion to indices) through operations that keep exact numbers exact. `round` is none: its jumps lie between the
+// numbers that are exact.
+bool reaches_a_jump(value x) {
+  constexpr std::size_t most = 64;
+  std::vector<value> seen{x};
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    if (seen.size() > most) return true;
+    for (instruction* user : seen[at].producer->users()) {
+      const operation& op = user->op();
+      if (const auto* c = op.get_if<convert>()) {
+        if (!is_float(c->type) && storage_bits(c->type) >= 32) return true;
+        if (!is_float(c->type)) continue;
+      } else if (const auto* e = op.get_if<elementwise>()) {
+        switch (e->function) {
+          case floor:
+          case ceil:
+          case mod:
+          case fmod:
+          case equal:
+          case less:
+          case less_equal:
+          case greater:
+          case greater_equal: return true;
+          case add:
+          case sub:
+          case mul:
+          case div:
+          case min:
+          case max:
+          case abs:
+          case neg:
+          case relu:
+          case where:
+          case clamp: break;
+          default: continue;
+        }
+      } else if (!op.is<reshape>() && !op.is<broadcast>() && !op.is<transpose>() && !op.is<slice>() &&
+                 !op.is<concat>() && !op.is<gather>()) {
+        continue;
+      }
+      if (const value next{user, 0}; std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
+    }
+  }
+  return false;
+}
+
+// x / c → x * (1/c) for a constant divisor whose reciprocal is a normal number. Where the result must be exact, only
+// for powers of two: 41 * (1/41) is less than 1.
 value multiply_by_reciprocal(rewriter& write, value root, const match::captures& found) {
   value divisor = found["c"];
   while (!module::constant(divisor)) divisor = divisor.producer->inputs()[0];
   const literal& data = *module::constant(divisor);
   if (data.type().type != element_type::f32 && data.type().type != element_type::f64) return {};
   if (data.type().element_count() > 1 << 20) return {};
-  for (double d : data.to_doubles())
+  bool exact = true;
+  for (double d : data.to_doubles()) {
     if (!std::isnormal(d) || std::abs(d) < 1e-30 || std::abs(d) > 1e30) return {};
+    int exponent = 0;
+    exact &= std::abs(std::frexp(d, &exponent)) == 0.5;
+  }
+  if (!exact && reaches_a_jump(root)) return {};
   return write.apply(mul, {found["x"], write.apply(reciprocal, {found["c"]})});
 }
 

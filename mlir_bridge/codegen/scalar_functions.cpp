@@ -8,6 +8,7 @@
 
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/rounded_operations.hpp"
 #include "mlir_bridge/codegen/small_floats.hpp"
 
 namespace kiln::codegen {
@@ -181,7 +182,11 @@ Value sign(const call& c) {
 
 Value quotient(const call& c) {
   if (!c.floating()) return guarded<arith::DivSIOp, arith::DivUIOp>(c, c.x[0], c.x[1], false);
-  return takes_fast_form(c) ? call_libm(c.b, "div.fast", c.x) : c.make<arith::DivFOp>(c.x[0], c.x[1]);
+  if (takes_fast_form(c)) return call_libm(c.b, "div.fast", c.x);
+  // Passes have replaced divisions by constants where products are exact enough (simplify_arithmetic).
+  if (c.type == element_type::f32 || c.type == element_type::f64)
+    return c.b.make<arith::DivFOp>(c.x[0], c.x[1], rounded_operations);
+  return c.make<arith::DivFOp>(c.x[0], c.x[1]);
 }
 
 Value sigmoid(const call& c) {

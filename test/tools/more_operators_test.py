@@ -162,6 +162,19 @@ class OpenImages(OperatorCase):
         self.check_images("QLinearConv", image, weights, 1, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
 
 
+class Quotients(OperatorCase):
+    def test_quotients_that_become_integers(self):
+        """Flat positions become rows of 41 columns: 41 / 41 must not be less than 1."""
+        nodes = [helper.make_node("Div", ["x", "columns"], ["q"]), helper.make_node("Floor", ["q"], ["row"]), helper.make_node("Relu", ["q"], ["r"]), helper.make_node("Cast", ["r"], ["index"], to=TensorProto.INT64),
+                 helper.make_node("GreaterOrEqual", ["q", "one"], ["later"])]
+        constants = [numpy_helper.from_array(np.array(v, np.float32), n) for n, v in (("columns", 41), ("one", 1))]
+        for size in ("N", 5000):
+            graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [size])], [helper.make_empty_tensor_value_info(o) for o in ("row", "index", "later")], constants)
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+            feeds = {"x": np.arange(5000, dtype=np.float32)}
+            self.agree(self.reference(model, feeds), self.run_kiln(model, feeds), 1e-6)
+
+
 class SizesThatMustBeEqual(OperatorCase):
     """Sizes with different names that an operator needs to be equal are checked when the model runs."""
 

@@ -131,6 +131,24 @@ TEST(arithmetic_on_integers, keeps_division) {
   EXPECT_EQ(only<elementwise>(p.main())->function, div);
 }
 
+// 41 * (1/41) is less than 1 in f32, so floor(41 / 41) needs the division. An eighth is exact.
+TEST(arithmetic_on_reals, keeps_divisions_whose_results_must_be_exact) {
+  auto divisions = [](double divisor, scalar_function behind) {
+    auto build = [&](builder& b) {
+      value x = b.p("x", {7});
+      b.out({b.f(behind, {b.f(neg, {b.f(div, x, b.c(divisor))})})});
+    };
+    program p = transformed(build, {simplify()});
+    int found = 0;
+    for (const instruction& i : p.main().instructions())
+      if (const auto* e = i.op().get_if<elementwise>()) found += e->function == div;
+    return found;
+  };
+  EXPECT_EQ(divisions(41, floor), 1);
+  EXPECT_EQ(divisions(8, floor), 0);
+  EXPECT_EQ(divisions(41, tanh), 0);
+}
+
 value mean(builder& b, value x, std::vector<std::int64_t> axes) {
   return b.m.add(reduce{reduction_kind::mean, std::move(axes), true}, {x});
 }
