@@ -66,14 +66,17 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   // Use as many threads as a workgroup may have, each with little work. On an H200 this is within 2 % of the best for 1
   // to 16 rows of 4096 (bench/gpu/gemm.py). With several rows, and columns for as many workgroups as there are compute
   // units, asynchronous copies take 12.0 us for 16 rows of 4096 in either layout of the weights. Without copies, one
-  // column takes 12.5 or 16.3 us and two columns take 12.5 us.
+  // column takes 12.5 or 16.3 us and two columns take 12.5 us. Where there are fewer columns, four of them with half
+  // the waves and six stages are better than two: in a decoder's step, 8 rows of 2048 x 2048 take 0.8 us less, 16
+  // rows 1.1 (H100, bench/README.md).
   const std::int64_t share = row.async_copy && shape.unit && rows > 1
                                  ? columns_of(problem) / (shape.columns_of_tile * row.compute_units * 9 / 10)
                                  : 1;
   const std::int64_t of_stage =
       shape.unit ? 512 * (4 * shape.products * shape.unit->b.parts + shape.row_parts) * chunk_bytes : 1;
+  const bool copies = plain && share >= 2 && row.lds_bytes / of_stage >= 3, halves = copies && share < 4;
   const std::int64_t ahead =
-      plain && share >= 2 && row.lds_bytes / of_stage >= 3 ? std::min<std::int64_t>(row.lds_bytes / of_stage, 4) : 0;
+      copies ? std::min<std::int64_t>(row.lds_bytes / of_stage * (halves ? 2 : 1), halves ? 6 : 4) : 0;
   // Packed weights use two columns and half the threads. Two workgroups then request everything that their compute unit
   // reads at a time. If there is one for each unit only, it has all threads.
   const bool packed = shape.together > 1;
@@ -84,13 +87,14 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const std::int64_t columns = shape.grouped      ? 1
                                : packed           ? std::min<std::int64_t>(for_each_unit, 2)
                                : reads_rows_again ? std::min<std::int64_t>(for_each_unit, 4)
-                               : ahead            ? (share >= 4 ? 4 : 2)
+                               : ahead            ? 4
                                                   : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
   const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
                         ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;
-  shape.waves = choose(configuration, "narrow_waves",
-                       std::min<std::int64_t>((packed && !one_each ? 256 : 512) / row.wave, floor_power(groups)));
+  shape.waves =
+      choose(configuration, "narrow_waves",
+             std::min<std::int64_t>(((packed && !one_each) || halves ? 256 : 512) / row.wave, floor_power(groups)));
   // Every wave stores its sums to shared memory.
   const std::int64_t most_waves =
       std::min<std::int64_t>(512 / row.wave, row.lds_bytes / (shape.rows * shape.pitch() * 4));

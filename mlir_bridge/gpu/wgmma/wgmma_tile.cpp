@@ -29,8 +29,10 @@ constexpr std::int64_t reserved_bytes = 1024;
 static_assert(most_few_stages * 16 <= barrier_bytes);
 constexpr std::int64_t most_f32_products = std::int64_t{1} << 26;
 // Up to this many rows, all rows are one tile, and up to this many mma.sync reads weights of few columns faster: with
-// fewer tiles, too few compute units ask for them.
+// fewer tiles, too few compute units ask for them. In a decoder's step, 8 rows of 2048 x 3072 (48 tiles) take 0.8 us
+// less than with wgmma, 16 rows the same (H100, bench/README.md).
 constexpr std::int64_t few_rows = 64, narrow_rows = 16, least_narrow_tiles = 40, most_divided_rows = 128;
+constexpr std::int64_t narrowest_rows = 8, least_narrowest_tiles = 56;
 // Tiles are transposed to divide k among workgroups, which must be worth it. Measured in steps of a language model on
 // an H200: 8192 x 2048 gains, 2048 x 2048 loses.
 constexpr std::int64_t least_exchanged_bytes = 16 << 20;
@@ -320,8 +322,9 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
                      least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
+  const std::int64_t least_tiles = size.m <= narrowest_rows ? least_narrowest_tiles : least_narrow_tiles;
   const bool too_narrow =
-      size.m <= narrow_rows && ceil_div(size.n, 64) < least_narrow_tiles && (!best->transposed || size.m == 1);
+      size.m <= narrow_rows && ceil_div(size.n, 64) < least_tiles && (!best->transposed || size.m == 1);
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
   if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k <= most_f32_products) return std::nullopt;

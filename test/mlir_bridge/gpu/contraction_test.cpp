@@ -76,6 +76,21 @@ TEST(contraction, products_of_one_row_keep_their_loads_in_place) {
   EXPECT_LT(last, product);
 }
 
+// Weights of few columns are copied by workgroups of 32 columns and eight waves, which leave others of the units free.
+TEST(contraction, few_rows_of_few_columns_take_small_workgroups) {
+  const auto made = [](std::int64_t m, std::int64_t n) {
+    return finalized(*dot_fusion({m, 2048}, {n, 2048}, {.transpose_b = true, .type = f16}, f16, f16), "sm_90");
+  };
+  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{8, 2048}, {16, 2048}, {8, 3072}}) {
+    const launch product = made(m, n).launches.back();
+    EXPECT_TRUE(product.symbol.ends_with("narrow")) << m << " " << n;
+    EXPECT_EQ(product.grid, n / 32) << m << " " << n;
+    EXPECT_EQ(product.block, 256) << m << " " << n;
+  }
+  const native_kernel more = made(16, 3072);
+  EXPECT_TRUE(more.launches.back().symbol.ends_with("wgmma"));
+}
+
 // An instruction takes 16 rows, but a lane's second part is zero if there are no more than 8.
 TEST(contraction, narrow_dots_load_only_rows_that_there_are) {
   const auto copies = [](std::int64_t m) {

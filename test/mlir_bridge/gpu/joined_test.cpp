@@ -96,6 +96,16 @@ TEST(joined_anchors, attention_appends_to_its_caches) {
     }
 }
 
+// Long caches are divided among two workgroups for each unit, and among two at least.
+TEST(joined_anchors, long_caches_keep_two_workgroups_a_unit_busy) {
+  for (const auto& [batch, parts] : {std::pair<std::int64_t, std::int64_t>{32, 4}, {128, 2}}) {
+    const native_kernel kernel = finalize_for(*joined_attention(batch, 32768, 0), find_target("sm_90"));
+    ASSERT_EQ(kernel.launches.size(), 3u);
+    EXPECT_EQ(kernel.launches[2].grid, parts);
+    EXPECT_EQ(kernel.launches[2].block, 128);
+  }
+}
+
 // A stage stores the rows of both caches for targets and types whose attention does not.
 TEST(joined_anchors, other_attention_follows_the_updates) {
   for (const char* target : {"gfx942", "gfx1100"})

@@ -450,8 +450,17 @@ bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem) 
   constexpr std::int64_t most_waves = 4;
   kernel_configuration smaller = e.configuration;
   smaller.try_emplace("waves", most_waves);
-  const auto beside = shape->waves > most_waves ? choose_narrow_shape(e, problem, smaller) : shape;
-  narrow_attention(e, problem, unit, lanes, beside.value_or(*shape), &*appended).emit();
+  auto beside = shape->waves > most_waves ? choose_narrow_shape(e, problem, smaller) : shape;
+  if (!beside) beside = shape;
+  // One of them on each unit does not keep the memory busy, which only shows where parts are long: with two or more, a
+  // step of 8 or 32 sequences after 32,000 ids takes 3.75 instead of 3.98 ms and 11.95 instead of 12.13 (H100).
+  constexpr std::int64_t long_part = 4096;
+  const std::int64_t heads = problem.n.batch * problem.n.key_heads,
+                     parts = std::max<std::int64_t>(2, 2 * e.target.gpu.compute_units / heads);
+  if (beside->waves <= most_waves && beside->key_parts < parts && problem.n.keys / parts >= long_part &&
+      !e.configuration.contains("key_parts"))
+    beside->key_parts = parts;
+  narrow_attention(e, problem, unit, lanes, *beside, &*appended).emit();
   return true;
 }
 
