@@ -15,8 +15,12 @@ struct strided_view {
   std::vector<std::int64_t> strides;
 };
 
+// The extents of v. If the first one is open, it counts as 2: strides do not depend on it. nullopt if another one is
+// open.
+std::optional<std::vector<std::int64_t>> extents_but_first(value v);
+
 // Returns the view of v, looking through slices and reshapes that only add or remove axes of extent 1. nullopt if v is
-// no such value.
+// no such value, or if an axis other than the first is open.
 std::optional<strided_view> find_strided_view(const kernel_emitter& e, value v);
 
 }  // namespace kiln::codegen

@@ -63,7 +63,7 @@ class wgmma_writer {
     if (!problem.open_m) return;
     const dim& rows = *problem.open_m;
     open_tiles_ = (rows + tile.m - 1) / tile.m * tiles_n_;
-    clusters_ = resident_clusters(tile, e.target);
+    clusters_ = resident_clusters(tile, e.target) * tile.per_unit;
     if (problem.image) return;
     last_row_ = dim::max(rows - tile.m, 0);
     // A tensor map's box must not be much larger than the tensor: what is copied of it is slow to come.
@@ -146,7 +146,7 @@ class wgmma_writer {
   void set_launch_attributes() {
     auto text = [&](std::string_view s) { return code_.builder.getStringAttr(llvm::StringRef(s.data(), s.size())); };
     llvm::SmallVector<mlir::Attribute> attributes{
-        code_.builder.getArrayAttr({text("nvvm.minctasm"), text(early_ ? "2" : "1")})};
+        code_.builder.getArrayAttr({text("nvvm.minctasm"), text(early_ || t_.per_unit == 2 ? "2" : "1")})};
     if (t_.cluster() > 1)
       attributes.push_back(
           code_.builder.getArrayAttr({text("nvvm.cluster_dim"), text(std::to_string(t_.cluster()) + ",1,1")}));

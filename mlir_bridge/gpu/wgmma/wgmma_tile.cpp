@@ -178,6 +178,11 @@ bool shares_weights(const wgmma_tile& tile, const wgmma_size& size, const target
          tiles_of(tile, size) >= 4 * resident_clusters(tile, target) && legal(shared, size, target);
 }
 
+// Returns true if a compute unit has registers for two workgroups.
+bool fits_twice(const wgmma_tile& tile, const target_row& target) {
+  return (tile.registers() + epilogue_registers) * 2 * tile.threads() <= target.gpu.register_file;
+}
+
 void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   // A copy brings the rows that A has, rounded up to 8. The instructions always read tile.m rows: what follows in
   // shared memory is then the tile of B, whose sums with it nobody stores. So both tiles together must have that many
@@ -191,9 +196,12 @@ void fill_stages(wgmma_tile& tile, const wgmma_size& size, const target_row& tar
   // Small weights are in a near cache and need no time of others.
   constexpr std::int64_t least_early_bytes = 1 << 20;
   tile.pairs = (few || size.open) && is_few(size) && size.batch == 1 && target.gpu.dependent_launch &&
-               size.n * size.k * size.element_bytes >= least_early_bytes &&
-               (tile.registers() + epilogue_registers) * 2 * tile.threads() <= target.gpu.register_file;
-  const std::int64_t room = tile.pairs ? (target.gpu.lds_bytes - reserved_bytes) / 2 : target.gpu.lds_bytes;
+               size.n * size.k * size.element_bytes >= least_early_bytes && fits_twice(tile, target);
+  const bool small =
+      tile.consumers == 1 && tile.cluster() == 1 && tile.parts == 1 && !is_few(size) && size.image_tiles.empty();
+  tile.per_unit = size.open && small && fits_twice(tile, target) ? 2 : 1;
+  const std::int64_t room =
+      tile.pairs || tile.per_unit == 2 ? (target.gpu.lds_bytes - reserved_bytes) / 2 : target.gpu.lds_bytes;
   tile.stages = std::clamp<std::int64_t>((room - other_bytes(tile, size)) / tile.stage_bytes(), 1,
                                          is_few(size) ? most_few_stages : most_stages);
 }

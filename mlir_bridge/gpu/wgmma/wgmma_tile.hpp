@@ -21,6 +21,9 @@ struct wgmma_tile {
   // Leaves room for a second workgroup on each compute unit, so that the next kernel's can read its weights while this
   // one ends, as this one's did.
   bool pairs = false;
+  // Workgroups of the kernel on each compute unit. Two of them finish a number of tiles that is not a multiple of the
+  // units earlier: 156 tiles on 132 units are then no second round of 24.
+  std::int64_t per_unit = 1;
   // The instructions compute the transposed result: their rows are columns of B, 64 each, and their columns the few
   // rows of A, rounded up to 8, so that none of their products is wasted. `m` and `consumers` are those of one
   // instruction.

@@ -79,6 +79,38 @@ TEST(gpu_open, attention) {
   }
 }
 
+target_row row_named(std::string_view name) {
+  const std::vector<target_row> rows = gpu_targets();
+  return *std::ranges::find(rows, name, &target_row::name);
+}
+
+std::string text_of(const native_kernel& kernel) {
+  return {reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size()};
+}
+
+TEST(gpu_open, attention_of_an_open_batch_has_warpgroups) {
+  const shape q = of(f16, {batch, 12, 197, 64});
+  const auto fusion = one({q, q, q}, attention{.scale = 0.125});
+  native_kernel kernel = finalize_for(*fusion, row_named("sm_90"));
+  ASSERT_EQ(kernel.launches.size(), 1u);
+  EXPECT_NE(text_of(kernel).find("wgmma.mma_async"), std::string::npos);
+  ASSERT_EQ(kernel.launches[0].tensor_maps.size(), 3u);
+  for (const tensor_map& map : kernel.launches[0].tensor_maps) EXPECT_TRUE(map.open_outer);
+  at_sizes(kernel, {{"batch", 5}});
+  EXPECT_EQ(kernel.launches[0].grid, 5 * 12 * 2);
+}
+
+// Small tiles of warpgroups have two workgroups on each of the 132 compute units.
+TEST(gpu_open, tiles_that_nearly_fill_the_device_run_at_once) {
+  const auto fusion = one({of(f16, {batch * 197, 3072}), of(f16, {3072, 768})}, dot{});
+  native_kernel kernel = finalize_for(*fusion, row_named("sm_90"));
+  at_sizes(kernel, {{"batch", 4}});
+  std::int64_t groups = 0;
+  for (const launch& l : kernel.launches)
+    if (!l.prepare) groups += l.grid;
+  EXPECT_EQ(groups, 13 * 12);
+}
+
 TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
   const shape q = of(f16, {batch, 2, seq, 64}), k = of(f16, {batch, 2, dim::symbol("past"), 64});
   const auto fusion = one({q, k, k}, attention{.scale = 0.125});

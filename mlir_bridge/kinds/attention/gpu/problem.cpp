@@ -260,6 +260,7 @@ void emit_open_attention(kernel_emitter& e) {
   e.emit_inner_anchors();
   attention_problem problem(e);
   if (emit_open_narrow_attention(e, problem)) return;
+  if (problem.is_open() && emit_open_wgmma_attention(e, problem)) return;
   const dim few = problem.is_open() ? sizes_of_few_queries(e, problem) : dim(0), many = 1 - few;
   if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
   if (!(few == dim(0))) emit_few_queries(problem, few);

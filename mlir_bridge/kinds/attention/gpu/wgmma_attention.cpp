@@ -80,7 +80,7 @@ std::optional<wgmma_attention_operands::operand> find_operand(const kernel_emitt
   if (auto memory = e.in_memory(v)) return wgmma_attention_operands::operand{*memory, layout, positions, heads};
   auto view = find_strided_view(e, v);
   if (!view || layout != head_layout::sequence_first || positions == 1) return std::nullopt;
-  const std::vector<std::int64_t> dims = kernel_emitter::dims(v);
+  const std::vector<std::int64_t> dims = *extents_but_first(v);
   const std::size_t rank = dims.size();
   const std::int64_t depth = dims[rank - 1], row = view->strides[rank - 3], all = row / depth;
   bool fits = view->strides[rank - 1] == 1 && (heads == 1 || view->strides[rank - 2] == depth) && row % depth == 0 &&
@@ -145,6 +145,20 @@ std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_
                                                       tile->key_parts == configuration.at("key_parts"))
       result.push_back({configuration, cost(e, p, *tile)});
   return result;
+}
+
+bool emit_open_wgmma_attention(kernel_emitter& e, const attention_problem& problem) {
+  if (!problem.queries.is_static() || !problem.keys.is_static() || !problem.heads.is_static() || problem.limit)
+    return false;
+  const auto operands = find_operands(e, problem);
+  if (!operands) return false;
+  // A batch that fills the device. With fewer workgroups, each takes as long.
+  attention_problem many = problem;
+  many.n.batch = e.target.gpu.compute_units;
+  const auto tile = choose_tile(e, many, e.configuration);
+  if (!tile || tile->key_parts > 1) return false;
+  write_wgmma_attention(e, problem, *operands, *tile);
+  return true;
 }
 
 bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& p) {

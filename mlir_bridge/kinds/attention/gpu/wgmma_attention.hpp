@@ -59,6 +59,9 @@ bool emit_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
 // Returns the configurations that a tuner may try; none where it is always false.
 std::vector<candidate> wgmma_attention_space(kernel_emitter& e, const attention_problem& problem);
 
+// The same for an open batch.
+bool emit_open_wgmma_attention(kernel_emitter& e, const attention_problem& problem);
+
 void write_wgmma_attention(kernel_emitter& e, const attention_problem& problem,
                            const wgmma_attention_operands& operands, const wgmma_attention_tile& tile);
 

@@ -9,17 +9,27 @@ namespace {
 using operand = wgmma_attention_operands::operand;
 
 // Boxes of 64 elements of depth by `box_positions` positions. Coordinates are depth, position, head, batch.
-tensor_map make_map(const operand& from, std::int64_t depth, std::int64_t batch, std::int64_t box_positions) {
+tensor_map make_map(const operand& from, std::int64_t depth, const dim& batch, std::int64_t box_positions) {
   const std::int64_t row = depth * 2, all = row * from.positions * from.heads;
   const bool heads_first = from.layout == head_layout::heads_first;
   tensor_map map;
   map.type = from.memory.type;
-  map.dims = {depth, from.positions, from.heads, batch};
+  map.dims = {depth, from.positions, from.heads, batch.is_static() ? batch.value() : 0};
+  if (!batch.is_static()) map.open_outer = batch;
   map.strides = {heads_first ? row : row * from.heads, heads_first ? row * from.positions : row, all};
   map.box = {64, box_positions, 1, 1};
   map.swizzle_bytes = 128;
   map.l2_promotion_bytes = 256;
   return map;
+}
+
+workgroup open_workgroups(kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile,
+                          std::int64_t tiles) {
+  if (p.is_open()) return workgroup(e, "attention", p.batch * (p.n.heads * tiles), tile.threads());
+  return workgroup(e, "attention",
+                   p.ends_early() ? std::array{p.n.heads, tiles * tile.key_parts, p.n.batch}
+                                  : std::array{tiles * tile.key_parts, p.n.heads, p.n.batch},
+                   tile.threads());
 }
 
 class attention_writer {
@@ -37,10 +47,7 @@ class attention_writer {
                                   : std::nullopt),
         // With a causal mask, the query tiles of all heads with the most work start first. Otherwise neighbouring
         // workgroups share keys.
-        group_(e, "attention",
-               p_.ends_early() ? std::array{p_.n.heads, tiles_ * tile.key_parts, p_.n.batch}
-                               : std::array{tiles_ * tile.key_parts, p_.n.heads, p_.n.batch},
-               tile.threads()),
+        group_(open_workgroups(e, problem, tile, tiles_)),
         rows_(e, hopper_, group_, problem, tile) {}
 
   void write() {
@@ -48,18 +55,24 @@ class attention_writer {
                            code_.builder.getArrayAttr({code_.builder.getArrayAttr(
                                {code_.builder.getStringAttr("nvvm.minctasm"), code_.builder.getStringAttr("1")})}));
     query_map_ = e_.tensor_map_address(o_.query.memory,
-                                       make_map(o_.query, t_.depth, p_.n.batch, wgmma_attention_tile::group_rows));
-    key_map_ = e_.tensor_map_address(o_.key.memory, make_map(o_.key, t_.depth, p_.n.batch, t_.keys));
-    value_map_ = e_.tensor_map_address(o_.value_.memory, make_map(o_.value_, t_.depth, p_.n.batch, t_.keys));
+                                       make_map(o_.query, t_.depth, p_.batch, wgmma_attention_tile::group_rows));
+    key_map_ = e_.tensor_map_address(o_.key.memory, make_map(o_.key, t_.depth, p_.batch, t_.keys));
+    value_map_ = e_.tensor_map_address(o_.value_.memory, make_map(o_.value_, t_.depth, p_.batch, t_.keys));
     queries_ = hopper_.shared_address(group_.lds(t_.consumers * t_.query_bytes(), 1024));
     keys_ = hopper_.shared_address(group_.lds(t_.stages * t_.block_bytes(), 1024));
     values_ = hopper_.shared_address(group_.lds(t_.stages * t_.block_bytes(), 1024));
     barriers_ = hopper_.shared_address(group_.lds(8 * (1 + 4 * t_.stages), 16));
 
     thread_ = hopper_.narrow(group_.thread());
-    head_ = hopper_.narrow(group_.block(p_.ends_early() ? 0 : 1));
-    batch_ = hopper_.narrow(group_.block(2));
-    Value number = hopper_.narrow(group_.block(p_.ends_early() ? 1 : 0));
+    Value number;
+    if (p_.is_open()) {
+      const values digits = e_.delinearize(group_.block(), std::vector<dim>{p_.batch, p_.n.heads, tiles_});
+      batch_ = hopper_.narrow(digits[0]), head_ = hopper_.narrow(digits[1]), number = hopper_.narrow(digits[2]);
+    } else {
+      head_ = hopper_.narrow(group_.block(p_.ends_early() ? 0 : 1));
+      batch_ = hopper_.narrow(group_.block(2));
+      number = hopper_.narrow(group_.block(p_.ends_early() ? 1 : 0));
+    }
     if (split_) part_ = code_.rem(number, t_.key_parts), number = code_.div(number, t_.key_parts);
     tile_ = p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number;
     first_row_ = code_.mul(tile_, t_.rows());
