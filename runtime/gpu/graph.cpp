@@ -4,10 +4,11 @@ namespace kiln::gpu {
 
 namespace {
 
-// Estimates the memory that the driver keeps for a graph: on an H200, 64 contexts with a graph each took 0.48 MiB more
-// for each graph of 19 nodes, 0.58 for 35 and 0.62 for 136 (bench_session --parts).
+// Estimates the memory that the driver keeps for a graph. It is not less than 64 contexts with a graph each took more
+// than without, for each graph: 0.48 MiB with 19 nodes, 0.58 with 35 (H200), 0.41 with 139, 1.97 with 514 (H100;
+// bench_session --parts).
 std::size_t estimated_bytes(std::size_t nodes) {
-  constexpr std::size_t of_graph = std::size_t{512} << 10, of_node = 1 << 10;
+  constexpr std::size_t of_graph = std::size_t{512} << 10, of_node = 3 << 10;
   return of_graph + nodes * of_node;
 }
 
