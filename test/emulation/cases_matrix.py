@@ -226,6 +226,18 @@ def attention_parts_joined_apart(g):
     g.output(attention(g, *attention_inputs(g, 2, 61, 2060, 256), 0.0625))
 
 
+@case("f16 bf16")
+def attention_deep_whole_blocks(g):
+    """Queries that registers do not hold on RDNA stay in shared memory; whole blocks of keys."""
+    g.output(attention(g, *attention_inputs(g, 2, 80, 768, 256), 0.0625))
+
+
+@case("f16")
+def attention_deep_causal(g):
+    mask = g.constant(np.where(np.tri(70, 70, 0) > 0, 0.0, -10000.0)[None, None])
+    g.output(attention(g, *attention_inputs(g, 2, 70, 70, 192), 0.07, mask))
+
+
 def grouped(g, tensor, heads, share, columns, width):
     """Heads of keys that several query heads share, as models write it."""
     wide = g.op("Expand", g.op("Unsqueeze", tensor, g.constant(np.array([2]), "i64")), g.constant(np.array([1, heads, share, columns, width]), "i64"))

@@ -106,10 +106,19 @@ TEST(joined_anchors, long_caches_keep_two_workgroups_a_unit_busy) {
   }
 }
 
-// A stage stores the rows of both caches for targets and types whose attention does not.
+// On CDNA so does attention of a depth whose values fill a wave's loads.
+TEST(joined_anchors, attention_appends_to_its_caches_on_cdna) {
+  for (const char* target : {"gfx90a", "gfx942", "gfx950"})
+    for (std::int64_t layers : {0, 2})
+      EXPECT_EQ(launches(*joined_attention(2, 300, layers, element_type::f16, 128), target), 3u) << target;
+}
+
+// A stage stores the rows of both caches for targets, types and depths whose attention does not.
 TEST(joined_anchors, other_attention_follows_the_updates) {
   for (const char* target : {"gfx942", "gfx1100"})
     EXPECT_EQ(launches(*joined_attention(2, 300, 0), target), 4u) << target;
+  for (const char* target : {"gfx1100", "gfx1201"})
+    EXPECT_EQ(launches(*joined_attention(2, 300, 0, element_type::f16, 128), target), 4u) << target;
   EXPECT_EQ(launches(*joined_attention(2, 300, 2, element_type::f32), "sm_90"), 4u);
 }
 

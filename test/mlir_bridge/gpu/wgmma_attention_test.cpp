@@ -246,5 +246,18 @@ TEST(narrow_attention, other_depths_and_many_rows_go_through_shared_memory) {
   EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 4096, 128}}, "sm_90", {{"narrow", 0}}).kernel.launches[0].block, 128);
 }
 
+// Registers of RDNA do not hold the queries beside the sums of such heads.
+TEST(matrix_attention, deep_heads_do_not_spill_on_amd_gpus) {
+  const attention_case cases[] = {{{1, 8, 512, 256}, {1, 8, 2048, 256}},
+                                  {{1, 2, 61, 256}, {1, 2, 2060, 256}},
+                                  {{1, 16, 1024, 192}, {1, 16, 1000, 192}}};
+  for (const char* target : {"gfx942", "gfx1100", "gfx1151", "gfx1201"})
+    for (const attention_case& c : cases)
+      for (const launch& l : finalize_for(c, target).kernel.launches) {
+        EXPECT_EQ(l.statistics.spills, 0) << target << " " << l.symbol << " " << c.key[2];
+        EXPECT_EQ(l.statistics.private_bytes, 0) << target << " " << l.symbol << " " << c.key[2];
+      }
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -54,8 +54,7 @@ std::optional<appended_rows::part> appended_rows::find_part(const kernel_emitter
 std::optional<appended_rows> appended_rows::find(kernel_emitter& e, const attention_problem& problem) {
   const bool first =
       problem.op.key_layout == head_layout::heads_first && problem.op.value_layout == head_layout::heads_first;
-  if (!first || e.inner_anchors().size() != 2 || !(problem.queries == 1) || e.target.family != target_family::nvidia)
-    return std::nullopt;
+  if (!first || e.inner_anchors().size() != 2 || !(problem.queries == 1)) return std::nullopt;
   const auto keys = find_part(e, problem.key, problem), of_values = find_part(e, problem.value_, problem);
   if (!keys || !of_values || keys->update == of_values->update || keys->layer != of_values->layer) return std::nullopt;
   // Both are written at the same positions of caches with equal rows.

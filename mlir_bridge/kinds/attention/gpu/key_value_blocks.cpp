@@ -177,19 +177,49 @@ void key_value_blocks::store_values(std::int64_t round, std::span<const Value> f
   });
 }
 
-void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
+void key_value_blocks::fetch_keys(const attention_problem::place& at, Value first_key) {
   fetched_keys_.clear();
-  fetched_values_.clear();
-  if (has_whole_blocks()) first_key = code_.min(first_key, p_.n.keys - key_block_);
   for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) fetched_keys_.push_back(fetch_key(at, first_key, i));
+}
+
+void key_value_blocks::fetch_all_values(const attention_problem::place& at, Value first_key) {
+  fetched_values_.clear();
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i)
     for (Value v : fetch_values(at, first_key, i)) fetched_values_.push_back(v);
 }
 
-void key_value_blocks::store() {
+void key_value_blocks::store_keys() {
   for (std::int64_t i = 0; i < rounds(key_pieces()); ++i) store_key(i, fetched_keys_[static_cast<std::size_t>(i)]);
+}
+
+void key_value_blocks::store_all_values() {
   for (std::int64_t i = 0; i < rounds(value_pieces()); ++i)
     store_values(i, std::span(fetched_values_).subspan(static_cast<std::size_t>(i * chunk), chunk));
+}
+
+Value key_value_blocks::begin_of(Value first_key) {
+  return has_whole_blocks() ? code_.min(first_key, p_.n.keys - key_block_) : first_key;
+}
+
+void key_value_blocks::fetch(const attention_problem::place& at, Value first_key) {
+  first_key = begin_of(first_key);
+  fetch_keys(at, first_key);
+  fetch_all_values(at, first_key);
+}
+
+void key_value_blocks::store() {
+  store_keys();
+  store_all_values();
+}
+
+void key_value_blocks::load(const attention_problem::place& at, Value first_key, bool apart) {
+  if (!apart) return fetch(at, first_key), store();
+  first_key = begin_of(first_key);
+  fetch_keys(at, first_key);
+  store_keys();
+  schedule_barrier(code_, e_.target.family, passing::nothing);
+  fetch_all_values(at, first_key);
+  store_all_values();
 }
 
 void key_value_blocks::move(const attention_problem::place& at, Value first_key, Value memory) {

@@ -42,6 +42,9 @@ class key_value_blocks {
   // Stores the fetched block to shared memory. The caller must put barriers around the call.
   void store();
 
+  // fetch() and store(); `apart`: first of all keys and then of all values, so that fewer registers are needed.
+  void load(const attention_problem::place& at, Value first_key, bool apart);
+
   // Loads the block at first_key and stores it to `memory`, which need not be shared: its keys, then its values, as
   // they are in shared memory. Piece by piece, so that few registers are needed.
   void move(const attention_problem::place& at, Value first_key, Value memory);
@@ -80,6 +83,12 @@ class key_value_blocks {
   bool has_whole_blocks() const { return !p_.is_open() && p_.n.keys % key_block_ == 0; }
   // The key, or the last one.
   Value limited(Value key);
+  // The first key of the block there, or of the last block.
+  Value begin_of(Value first_key);
+  void fetch_keys(const attention_problem::place& at, Value first_key);
+  void fetch_all_values(const attention_problem::place& at, Value first_key);
+  void store_keys();
+  void store_all_values();
   Value fetch_key(const attention_problem::place& at, Value first_key, std::int64_t round);
   values fetch_values(const attention_problem::place& at, Value first_key, std::int64_t round);
   void store_key(std::int64_t round, Value fetched);

@@ -131,20 +131,18 @@ class matrix_attention {
 
   // The state: the maximum score and the sum of weights for each part, then the sums of the result.
   values initial_state() {
-    values state;
     mlir::Type f32 = code.builder.getF32Type();
-    for (std::int64_t i = 0; i < parts(); ++i) state.push_back(code.number(f32, lowest));
-    for (std::int64_t i = 0; i < parts(); ++i) state.push_back(code.number(f32, 0));
+    values state(static_cast<std::size_t>(parts()), code.number(f32, lowest));
+    state.resize(2 * state.size(), code.number(f32, 0));
     values zeros = product.zeros(result_groups() * lanes.tiles_of_group);
     state.insert(state.end(), zeros.begin(), zeros.end());
     return state;
   }
 
   void read_queries() {
-    const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
-    // Number of chunks.
-    const std::int64_t of_group = lanes.group_keys / chunk;
-    if (stored_queries) query_memory = group.lds(group.threads() * stored_chunks() * depth_groups() * chunk_bytes, 128);
+    const factor_map& map = query_map();
+    const std::int64_t of_group = lanes.group_keys / chunk;  // chunks
+    if (stored_queries) query_memory = group.lds(query_owners() * stored_chunks() * depth_groups() * chunk_bytes, 128);
     for (std::int64_t g = 0; g < depth_groups(); ++g) {
       values read;
       for (std::int64_t part = 0; part < parts(); ++part)
@@ -156,6 +154,8 @@ class matrix_attention {
         queries.push_back(in_parts(read));
         continue;
       }
+      // All queries at once would take more registers than there are.
+      if (g % 4 == 0) schedule_barrier(code, e.target.family, passing::nothing);
       std::int64_t number = g * stored_chunks();
       if (whole_queries) {
         for (Value v : read)
@@ -178,13 +178,19 @@ class matrix_attention {
     return of_parts;
   }
 
-  // Chunks of a group of depths that each thread stores.
-  std::int64_t stored_chunks() const { return parts() * (whole_queries ? 2 : parts_of(type)); }
-
-  // Each thread reads only what it has stored itself.
+  const factor_map& query_map() const { return lanes.rows_are_a ? unit.a : unit.b; }
+  // Chunks of a group of depths that a lane needs.
+  std::int64_t chunks_of_lane() const { return parts() * (query_map().whole_row ? lanes.group_keys / chunk : 1); }
+  // Chunks of a group of depths that each owner stores.
+  std::int64_t stored_chunks() const { return chunks_of_lane() * (whole_queries ? 2 : parts_of(type)); }
+  // Each thread reads only what it has stored itself, or what all lanes of its row have.
+  std::int64_t query_owners() const { return query_map().whole_row ? group.waves() * lanes.row_tile : group.threads(); }
   Value stored_query(std::int64_t number) {
-    Value own = byte_address(code, query_memory, code.mul(group.thread(), chunk_bytes));
-    return byte_address(code, own, number * group.threads() * chunk_bytes);
+    const Value owner = query_map().whole_row
+                            ? code.add(code.mul(group.wave(), lanes.row_tile), lanes.row_of_lane(code, group.lane()))
+                            : group.thread();
+    Value own = byte_address(code, query_memory, code.mul(owner, chunk_bytes));
+    return byte_address(code, own, number * query_owners() * chunk_bytes);
   }
 
   std::vector<fragment> queries_of(std::int64_t g) {
@@ -200,7 +206,7 @@ class matrix_attention {
     }
     std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
     for (fragment& f : of_parts)
-      for (std::int64_t part = 0; part < parts(); ++part) f.chunks.push_back(load_chunk(code, stored_query(number++)));
+      for (std::int64_t c = 0; c < chunks_of_lane(); ++c) f.chunks.push_back(load_chunk(code, stored_query(number++)));
     return of_parts;
   }
 
@@ -266,12 +272,13 @@ class matrix_attention {
 
   // --- the loop
 
+  bool saves_registers() const { return stored_queries && e.target.family == target_family::amdgpu; }
   // Returns true if the next block is loaded while one is processed. This needs enough registers (roughly, in 32-bit
   // registers per thread).
   bool prefetches() const {
     const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
-    if (type == element_type::f32) return false;
+    if (type == element_type::f32 || saves_registers()) return false;
     const std::int64_t of_queries = stored_queries ? 0 : depth_groups() * parts() * copies * 4,
                        of_result = lanes.row_tile * blocks.value_depth() / wave,
                        of_scores = lanes.row_tile * key_block / wave;
@@ -287,9 +294,9 @@ class matrix_attention {
         return block(first_key, values(carried.begin(), carried.end()), masked);
       });
     return code.loop(from, to, key_block, std::move(state), [&](Value first_key, std::span<const Value> carried) {
-      blocks.fetch(at, ahead ? code.add(first_key, key_block) : first_key);
-      if (ahead) schedule_barrier(code, e.target.family, passing::arithmetic);
-      if (!ahead) blocks.store(), group.barrier();
+      if (ahead)
+        blocks.fetch(at, code.add(first_key, key_block)), schedule_barrier(code, e.target.family, passing::arithmetic);
+      else blocks.load(at, first_key, saves_registers()), group.barrier();
       values next = block(first_key, values(carried.begin(), carried.end()), masked);
       if (ahead) schedule_barrier(code, e.target.family, passing::nothing);
       group.barrier();
@@ -405,8 +412,8 @@ class matrix_attention {
   }
   // The maximum as the stage that joins parts of the keys takes it.
   Value scaled_maximum(Value top) {
-    return p.scales_weights() ? code.make<arith::MulFOp>(top, code.number(top.getType(), p.score_factor())).getResult()
-                              : top;
+    if (!p.scales_weights()) return top;
+    return code.make<arith::MulFOp>(top, code.number(top.getType(), p.score_factor()));
   }
 
   void add_weights(fragment& f, Value own) {
@@ -451,11 +458,8 @@ class matrix_attention {
     }
   }
 
-  // Emits the body under the condition. A null condition means always.
-  void when(Value condition, const std::function<void()>& body) {
-    if (condition) code.when(condition, body);
-    else body();
-  }
+  // A null condition means always.
+  void when(Value condition, const std::function<void()>& body) { condition ? code.when(condition, body) : body(); }
 
   kernel_emitter& e;
   code_builder& code;

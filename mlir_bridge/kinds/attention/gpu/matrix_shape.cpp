@@ -55,6 +55,40 @@ double cost(const kernel_emitter& e, const attention_problem& p, const matrix_at
   return static_cast<double>(per_unit) * blocks * block + of_workgroup + (shape.key_parts > 1 ? join : 0);
 }
 
+// Registers of a lane that a wave's tile needs beside addresses: queries, sums of the result, scores, weights, a block
+// of keys and values on its way to shared memory, and what hides keys from rows.
+std::int64_t registers_of(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
+                          const matrix_attention_shape& shape) {
+  const std::int64_t wave = e.target.gpu.wave, copies = lanes.whole_row ? lanes.lane_groups : 1, row = lanes.row_tile,
+                     of_queries = shape.stored_queries ? 0 : query_chunks(p, lanes) * copies * chunk_bytes / 4,
+                     of_scores = row * shape.keys / wave,
+                     fetched = shape.keys * (p.n.depth + p.n.value_depth) / 2 / (shape.waves * wave),
+                     of_ends = p.is_open() || p.ends_early() || p.n.keys % shape.keys ? 8 : 0;
+  return of_ends + of_queries + row * p.n.value_depth / wave + of_scores + of_scores / 2 * copies + fetched;
+}
+
+// Shared memory for the queries of all rows of a workgroup.
+std::int64_t stored_query_bytes(const attention_problem& p, const lane_layout& lanes, std::int64_t waves) {
+  return waves * lanes.row_tile * ceil_div(p.n.depth, lanes.group_keys) * lanes.group_keys * 2;
+}
+
+// On AMD GPUs: the first of these ways to save registers with which they suffice: none, blocks of fewer keys, queries
+// in shared memory, both. Leaves the shape as it is if none does.
+void fit_registers(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
+                   matrix_attention_shape& shape) {
+  for (const bool stored : {false, true})
+    for (std::int64_t keys = shape.keys; keys >= lanes.group_keys; keys /= 2) {
+      matrix_attention_shape smaller = shape;
+      smaller.keys = keys, smaller.stored_queries = stored;
+      const std::int64_t bytes =
+          key_value_blocks::shared_bytes(p, lanes, keys) + (stored ? stored_query_bytes(p, lanes, shape.waves) : 0);
+      if (registers_of(e, p, lanes, smaller) > e.target.gpu.registers * 90 / 100 || bytes > e.target.gpu.lds_bytes)
+        continue;
+      shape = smaller;
+      return;
+    }
+}
+
 }  // namespace
 
 std::int64_t query_chunks(const attention_problem& p, const lane_layout& lanes) {
@@ -111,6 +145,7 @@ std::optional<matrix_attention_shape> choose_matrix_shape(const kernel_emitter& 
     shape.whole_queries = f32;
     shape.stored_queries = bytes_of(shape.keys, shape.whole_queries) <= e.target.gpu.lds_bytes;
   }
+  if (!nvidia && !f32) fit_registers(e, p, lanes, shape);
   const std::int64_t tiles = ceil_div(p.rows, shape.waves * lanes.row_tile),
                      workgroups = tiles * p.n.key_heads * p.n.batch;
   shape.split_first = f32 && e.target.gpu.async_copy && !p.is_open() &&

@@ -437,7 +437,10 @@ bool emit_narrow_attention(kernel_emitter& e, const attention_problem& problem) 
   const matrix_instruction& unit = *attention_instruction(e, problem.query.type().type);
   const lane_layout lanes(unit, e.target.family, e.target.gpu.wave);
   auto appended = appended_rows::find(e, problem);
-  if (narrow_shape::tiles_of_rows(problem, lanes) > 1) appended.reset();
+  // LLVM spills where the new rows meet blocks that fill more than half of the registers (RDNA 4).
+  const bool has_room = e.target.family != target_family::amdgpu ||
+                        2 * narrow_shape::registers(e, problem, lanes) <= e.target.gpu.registers;
+  if (narrow_shape::tiles_of_rows(problem, lanes) > 1 || !has_room) appended.reset();
   if (!appended) {
     e.emit_inner_anchors();
     narrow_attention(e, problem, unit, lanes, *shape, nullptr).emit();

@@ -18,6 +18,12 @@ std::int64_t lds_bytes(const attention_problem& p, const lane_layout& lanes, std
 
 }  // namespace
 
+std::int64_t narrow_shape::registers(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes) {
+  const std::int64_t wave = e.target.gpu.wave;
+  return (lanes.group_keys * (p.n.depth + p.n.value_depth) + lanes.row_tile * p.n.depth) / (2 * wave) +
+         lanes.row_tile * p.n.value_depth / wave;
+}
+
 // Constants fitted on an H200 (bench/gpu/attention.py): a compute unit reads `unit_rate` bytes per cycle, or
 // `device_rate` if all units read. Loads have a latency of `latency`, replacing a finished workgroup costs `turn`, and
 // combining parts costs `join`: twice what fits a kernel by itself, because in a step of a language model the next
@@ -52,12 +58,7 @@ std::optional<narrow_shape> choose_narrow_shape(const kernel_emitter& e, const a
   // A lane's pieces are 8 neighbouring depths; the pieces of all lanes fill a row of values.
   if (lanes.whole_row || p.n.depth % lanes.group_keys || p.n.value_depth % (chunk * lanes.key_tile))
     return std::nullopt;
-  // Registers of a lane: a block of keys and values, the queries, the sums of the result.
-  const std::int64_t wave = e.target.gpu.wave,
-                     registers =
-                         (lanes.group_keys * (p.n.depth + p.n.value_depth) + lanes.row_tile * p.n.depth) / (2 * wave) +
-                         lanes.row_tile * p.n.value_depth / wave;
-  if (registers > e.target.gpu.registers * 90 / 100) return std::nullopt;
+  if (narrow_shape::registers(e, p, lanes) > e.target.gpu.registers * 90 / 100) return std::nullopt;
   // Several tiles of a head each read its keys. Allow this if a single tile does not keep the device busy and the keys
   // are small.
   const std::int64_t tiles = narrow_shape::tiles_of_rows(p, lanes), workgroups = p.n.batch * p.n.key_heads * tiles,

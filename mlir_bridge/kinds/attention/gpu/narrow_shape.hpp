@@ -20,6 +20,8 @@ struct narrow_shape {
   static std::int64_t tiles_of_rows(const attention_problem& p, const lane_layout& lanes) {
     return (p.rows + lanes.row_tile - 1) / lanes.row_tile;
   }
+  // Registers of a lane: a block of keys and values, the queries, the sums of the result.
+  static std::int64_t registers(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes);
   // Floats between rows of results in shared memory: neighbours begin in other banks.
   static std::int64_t pitch(const attention_problem& p) { return p.n.value_depth + 4; }
 };
