@@ -15,13 +15,15 @@ std::vector<shape> attention::infer(std::span<const shape> inputs) const {
              "query, key and value need the same rank, at least 3");
   check.floating(query);
   check.that(key.type == query.type && value.type == query.type, "query, key and value differ in element type");
-  for (std::size_t i = 0; i < batch; ++i)
-    check.that(query.dims[i] == key.dims[i] && query.dims[i] == value.dims[i], "batch dimensions differ");
+  for (std::size_t i = 0; i < batch; ++i) {
+    check.equal(query.dims[i], key.dims[i], "batch dimensions differ");
+    check.equal(query.dims[i], value.dims[i], "batch dimensions differ");
+  }
   head_axes of_query(query_layout, rank), of_key(key_layout, rank), of_value(value_layout, rank);
   const dim &heads = query.dims[of_query.head], &key_heads = key.dims[of_key.head], &keys = key.dims[of_key.position];
-  check.that(key_heads == value.dims[of_value.head] && keys == value.dims[of_value.position],
-             "key and value differ in heads or length");
-  check.that(query.dims.back() == key.dims.back(), "query and key differ in depth");
+  check.equal(key_heads, value.dims[of_value.head], "key and value differ in heads");
+  check.equal(keys, value.dims[of_value.position], "key and value differ in length");
+  check.equal(query.dims.back(), key.dims.back(), "query and key differ in depth");
   bool grouped = heads.is_static() && key_heads.is_static()
                      ? key_heads.value() > 0 && heads.value() % key_heads.value() == 0
                      : heads == key_heads;

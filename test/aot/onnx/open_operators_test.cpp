@@ -281,4 +281,24 @@ TEST(open_operators, distances_of_rows) {
   }
 }
 
+// torch's exporter gives the past of the values a symbol of its own, and writes Attention from opset 23 on.
+TEST(open_operators, keys_and_values_of_an_attention_have_one_length) {
+  model_builder m(23);
+  for (const char* name : {"q", "k", "v"}) m.input(name, float_type, {"b", "2", "s", "4"});
+  m.input("past_k", float_type, {"b", "2", "p", "4"}).input("past_v", float_type, {"b", "2", "r", "4"});
+  m.output("y").output("present_k").output("present_v");
+  m.node("Neg", {"k"}, {"fresh_k"}), m.node("Neg", {"v"}, {"fresh_v"});
+  graph_builder::attribute(m.node("Concat", {"past_k", "fresh_k"}, {"present_k"}), "axis", std::int64_t{2});
+  graph_builder::attribute(m.node("Concat", {"past_v", "fresh_v"}, {"present_v"}), "axis", std::int64_t{2});
+  m.node("Attention", {"q", "present_k", "present_v"}, {"y"});
+  const program p = m.import();
+  auto with_past = [&](std::int64_t keys, std::int64_t values) {
+    std::vector<literal> all(3, wave({1, 2, 3, 4}, 0.3));
+    all.push_back(wave({1, 2, keys, 4}, 0.4)), all.push_back(wave({1, 2, values, 4}, 0.5));
+    return run(p, all)[0].type().dims;
+  };
+  for (std::int64_t past : {0, 1, 5}) EXPECT_EQ(with_past(past, past), (std::vector<dim>{1, 2, 3, 4}));
+  EXPECT_THROW(with_past(5, 4), error);
+}
+
 }  // namespace

@@ -124,8 +124,8 @@ TEST(attention, refuses_what_does_not_fit) {
   refused("floating-point operand", {q.with_type(i32), k.with_type(i32), k.with_type(i32)});
   refused("differ in element type", {q, k, k.with_type(f16)});
   refused("batch dimensions differ", {q, shape_of(f32, {1, 2, 5, 8}), k});
-  refused("differ in heads or length", {q, k, shape_of(f32, {2, 2, 6, 8})});
-  refused("differ in heads or length", {q, k, shape_of(f32, {2, 4, 5, 8})});
+  refused("differ in length", {q, k, shape_of(f32, {2, 2, 6, 8})});
+  refused("differ in heads", {q, k, shape_of(f32, {2, 4, 5, 8})});
   refused("differ in depth", {q, shape_of(f32, {2, 2, 5, 4}), k});
   refused("4 heads do not share 3 heads of keys evenly", {q, shape_of(f32, {2, 3, 5, 8}), shape_of(f32, {2, 3, 5, 8})});
   refused("4 heads do not share 0 heads", {q, shape_of(f32, {2, 0, 5, 8}), shape_of(f32, {2, 0, 5, 8})});
