@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/bind_shapes.hpp"
 #include "ir/sequence_errors.hpp"
 
 namespace kiln {
@@ -314,6 +315,19 @@ decoder::~decoder() {
   }
 }
 
+namespace {
+
+// The sizes that the given inputs of an encoder have.
+dim_bindings sizes_of(std::span<const value> parameters, const std::map<std::string, literal>& given) {
+  std::vector<given_shape> shapes;
+  for (value v : parameters)
+    if (const auto found = given.find(module::parameter_name(v)); found != given.end())
+      shapes.push_back({found->first, v.type(), found->second.type()});
+  return bind_shapes(shapes);
+}
+
+}  // namespace
+
 void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& given) {
   const std::size_t length = longest(rows);
   const auto parameters = encoder_->portable().main().parameters();
@@ -332,6 +346,7 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
     mask.insert(mask.end(), missing, 0);
   }
   const std::vector<dim> dims{static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)};
+  const dim_bindings sizes = sizes_of(parameters, given);
   std::vector<literal> inputs;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = module::parameter_name(parameters[i]);
@@ -340,6 +355,9 @@ void decoder::encode(const id_rows& rows, const std::map<std::string, literal>& 
       inputs.push_back(found->second);
     } else if (encodes_ids() && (tokens || encoder_ports_.inputs[i] == input_role::mask)) {
       inputs.push_back(integers({parameters[i].type().type, dims}, tokens ? ids : mask));
+    } else if (const shape all = parameters[i].type().substitute(sizes);
+               encoder_ports_.inputs[i] == input_role::mask && all.is_static()) {
+      inputs.push_back(literal::filled(all, 1));  // everything that was given counts
     } else {
       throw error(error_kind::usage,
                   fmt::format("input '{}': the encoder needs {}; give it with --encoder-input {}=FILE", name,

@@ -126,7 +126,8 @@ decoder_ports recognize_decoder(const program& p) {
   for (std::size_t i = 0; i < ports.inputs.size(); ++i)
     if (ports.inputs[i] == input_role::unknown) open.insert(i);
   const dim sequence = p.main().parameters()[ports.tokens].type().dims[1];
-  ports.states = pair_states(p, open, sequence, ports.branch);
+  const bool flag_is_data = !ports.branch && std::ranges::count(ports.inputs, input_role::cache_branch) > 0;
+  ports.states = pair_states(p, open, sequence, {ports.branch, flag_is_data});
   std::set<std::size_t> taken;
   for (const state_port& s : ports.states) {
     ports.inputs[*s.input] = input_role::state;
@@ -141,9 +142,11 @@ decoder_ports recognize_decoder(const program& p) {
     ports.next_ids = static_cast<std::size_t>(found - outputs.begin());
     taken.insert(*ports.next_ids);
   }
+  // The first model of a pair only writes states. Of several such outputs whose names say the same, the first is one.
+  std::set<std::string> written;
   for (std::size_t o = 0; o < p.main().outputs().size(); ++o)
-    if (const std::string& name = outputs[o]; o != ports.logits && !taken.contains(o))
-      ports.states.push_back({state_key(name), std::nullopt, o, std::nullopt, false});
+    if (o != ports.logits && !taken.contains(o) && written.insert(state_key(outputs[o])).second)
+      ports.states.push_back({state_key(outputs[o]), std::nullopt, o, std::nullopt, false});
   return ports;
 }
 
@@ -151,8 +154,12 @@ encoder_ports recognize_encoder(const program& p) {
   encoder_ports ports;
   ports.inputs = roles_of(p);
   const auto parameters = p.main().parameters();
-  const bool takes_ids =
-      std::ranges::any_of(parameters, [](value v) { return is_integer(v.type().type) && v.type().rank() == 2; });
+  bool takes_ids = false;
+  for (std::size_t i = 0; i < ports.inputs.size(); ++i) {
+    const shape& type = parameters[i].type();
+    takes_ids |= ports.inputs[i] == input_role::tokens ||
+                 (ports.inputs[i] == input_role::unknown && is_integer(type.type) && type.rank() == 2);
+  }
   if (takes_ids) ports.tokens = find_tokens(p, ports.inputs);
   const auto& outputs = p.main().outputs();
   const auto found =

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "generation/port_names.hpp"
+#include "ir/ops/bounded.hpp"
 
 namespace kiln {
 namespace {
@@ -26,8 +27,10 @@ struct fit {
   bool written_once = false;
 };
 
-std::optional<fit> fit_of(const shape& input, const shape& output, const dim& sequence,
-                          const std::optional<std::string>& branch) {
+// `counted`: data says how many rows of the output there are.
+std::optional<fit> fit_of(const shape& input, const shape& output, const dim& sequence, const step_flag& flag,
+                          bool counted) {
+  const auto& branch = flag.symbol;
   if (input.type != output.type || input.rank() != output.rank()) return std::nullopt;
   const shape later = branch ? output.substitute({{*branch, 1}}) : output;
   std::vector<std::size_t> grown;
@@ -37,7 +40,11 @@ std::optional<fit> fit_of(const shape& input, const shape& output, const dim& se
     fits &= later.dims[a] == input.dims[a] + sequence;
     grown.push_back(a);
   }
-  if (fits && grown.size() <= 1) return fit{grown.empty() ? std::nullopt : std::optional(grown.front())};
+  if (fits && grown.size() <= 1) {
+    // A branch on data gives both branches the same bounds. That of later steps gives no rows of what is written once.
+    if (grown.empty()) return fit{std::nullopt, flag.is_data && counted};
+    return fit{grown.front()};
+  }
   if (branch && output.substitute({{*branch, 0}}) == input) return fit{std::nullopt, true};
   return std::nullopt;
 }
@@ -45,7 +52,7 @@ std::optional<fit> fit_of(const shape& input, const shape& output, const dim& se
 }  // namespace
 
 std::vector<state_port> pair_states(const program& p, const std::set<std::size_t>& open, const dim& sequence,
-                                    const std::optional<std::string>& branch) {
+                                    const step_flag& flag) {
   const auto parameters = p.main().parameters();
   const auto& outputs = p.main().outputs();
   struct candidate {
@@ -59,7 +66,8 @@ std::vector<state_port> pair_states(const program& p, const std::set<std::size_t
     const auto distances = distances_from(parameters[i].producer);
     const std::string key = state_key(module::parameter_name(parameters[i]));
     for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const auto how = fit_of(parameters[i].type(), outputs[o].type(), sequence, branch);
+      const bool counted = outputs[o].producer->op().is<bounded>();
+      const auto how = fit_of(parameters[i].type(), outputs[o].type(), sequence, flag, counted);
       if (!how) continue;
       const auto far = distances.find(outputs[o].producer);
       const bool same_name = !key.empty() && key == state_key(p.main().output_names()[o]);

@@ -24,11 +24,17 @@ struct state_port {
   bool in_place = false;
 };
 
-// `open` are the places of the inputs that have no other role, `sequence` is the number of ids of a step, and `branch`
-// the symbol of a flag that is 1 in later steps. Pairs have equal types and ranks, and their shapes are equal or differ
-// by `sequence` along one axis. Among several outputs the one of the same name wins, then the one that the fewest
-// operations separate from the input, then the first. Inputs without an output are left out.
+// An input of merged decoders that is true in later steps.
+struct step_flag {
+  std::optional<std::string> symbol;  // 1 in later steps, if the flag decides shapes
+  bool is_data = false;               // there is a flag that decides no shapes
+};
+
+// `open` are the places of the inputs that have no other role, and `sequence` is the number of ids of a step. Pairs
+// have equal types and ranks, and their shapes are equal or differ by `sequence` along one axis. Among several outputs
+// the one of the same name wins, then the one that the fewest operations separate from the input, then the first.
+// Inputs without an output are left out.
 std::vector<state_port> pair_states(const program& p, const std::set<std::size_t>& open, const dim& sequence,
-                                    const std::optional<std::string>& branch);
+                                    const step_flag& flag);
 
 }  // namespace kiln

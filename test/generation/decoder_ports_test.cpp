@@ -66,5 +66,40 @@ TEST(decoder_ports, of_an_encoder_end_in_its_states) {
   EXPECT_EQ(ports.states, 0u);
 }
 
+TEST(decoder_ports, of_an_encoder_of_sound_are_no_ids) {
+  program p;
+  module& m = p.main();
+  const std::vector<dim> dims{dim::symbol("b"), dim::symbol("samples")};
+  const value sound = m.add_parameter("input_values", {element_type::f32, dims});
+  const value mask = m.add_parameter("attention_mask", {element_type::i64, dims});
+  const value kept = m.add(elementwise{scalar_function::mul}, {sound, m.add(convert{element_type::f32}, {mask})});
+  m.set_outputs({m.add(reshape{{dims[0], dims[1], 1}}, {kept})}, {"last_hidden_state"});
+  const encoder_ports ports = recognize_encoder(p);
+  EXPECT_FALSE(ports.tokens);
+  EXPECT_EQ(ports.inputs[1], input_role::mask);
+}
+
+// A merged decoder whose branches compute sizes from data: the flag decides no shapes, and the branch of later steps
+// gives no rows of what was computed from the encoder.
+TEST(decoder_ports, what_a_branch_on_data_computes_once_is_kept) {
+  program p;
+  module& m = p.main();
+  const dim b = dim::symbol("b"), s = dim::symbol("s"), e = dim::symbol("e");
+  const value ids = m.add_parameter("input_ids", {element_type::i64, {b, s}});
+  const value keys = m.add_parameter("past_key_values.0.encoder.key", {element_type::f32, {b, 2, e, 4}});
+  const value flag = m.add_parameter("use_cache_branch", {element_type::boolean, {1}});
+  const value count = m.add(convert{element_type::i64}, {flag});
+  const value table = m.add_constant(literal::filled({element_type::f32, {5, 4}}, 1));
+  const value counted = m.add(bounded{2}, {keys, count});
+  m.set_outputs({m.add(gather{}, {table, ids}), counted, count, count},
+                {"logits", "present.0.encoder.key", "present.0.encoder.key.count", "present.0.encoder.key.count_"});
+  const decoder_ports ports = recognize_decoder(p);
+  EXPECT_FALSE(ports.branch);
+  ASSERT_EQ(ports.states.size(), 2u);
+  EXPECT_EQ(ports.states[0].input, 1u);
+  EXPECT_TRUE(ports.states[0].written_once);
+  EXPECT_EQ(ports.states[1].output, 2u);  // the other count has the same key
+}
+
 }  // namespace
 }  // namespace kiln::testing

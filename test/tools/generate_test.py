@@ -114,6 +114,15 @@ def sound_encoder(path):
     save(path, g, [value("input_features", ["batch_size", 9, 6])], [value("last_hidden_state", ["batch_size", 9, WIDTH])])
 
 
+def waveform_encoder(path):
+    """An encoder of samples whose mask has one element for each sample."""
+    g = Graph(5)
+    kept = g.add("Mul", "input_values", g.add("Cast", "attention_mask", to=TensorProto.FLOAT))
+    frames = g.add("Reshape", kept, g.constant([0, -1, 6]))
+    g.add("Tanh", g.add("MatMul", frames, g.weight(6, WIDTH)), out="last_hidden_state")
+    save(path, g, [value("input_values", ["batch_size", "samples"]), value("attention_mask", ["batch_size", "samples"], TensorProto.INT64)], [value("last_hidden_state", ["batch_size", "frames", WIDTH])])
+
+
 def recurrent(path):
     """An LSTM whose states are an input and an output each, of one shape and with names that say nothing."""
     g = Graph(6)
@@ -256,6 +265,19 @@ class Generate(kiln_case.KilnCase):
         self.assertEqual(answer["tokens"], greedy(self.path("sound/decoder_model.onnx"), [7, 3], 6, states))
         self.refused(2, "usage", "--encoder-input input_features=FILE", folder, "--prompt-ids", ids)
         self.refused(2, "usage", "there is no encoder with this input", folder, "--prompt-ids", ids, "--encoder-input", f"sound={self.path('features.npy')}")
+
+    def test_an_encoder_of_sound_with_a_mask(self):
+        os.mkdir(self.path("wave"))
+        waveform_encoder(self.path("wave/encoder_model.onnx"))
+        decoder(self.path("wave/decoder_model.onnx"), encoder=True)
+        sound = np.random.default_rng(1).standard_normal((1, 54)).astype(np.float32)
+        half = (np.arange(54)[None] < 30).astype(np.int64)
+        np.save(self.path("sound.npy"), sound), np.save(self.path("mask.npy"), half)
+        for mask, given in ((np.ones_like(half), []), (half, ["--encoder-input", f"attention_mask={self.path('mask.npy')}"])):
+            states = ort.InferenceSession(self.path("wave/encoder_model.onnx")).run(None, {"input_values": sound, "attention_mask": mask})[0]
+            answer = self.generate(self.path("wave"), self.ids([7, 3]), "--max-new-tokens", 6, "--encoder-input", f"input_values={self.path('sound.npy')}", *given)
+            self.assertEqual(answer["tokens"], greedy(self.path("wave/decoder_model.onnx"), [7, 3], 6, states))
+        self.refused(2, "usage", "--encoder-input input_values=FILE", self.path("wave"), "--prompt-ids", self.ids([7, 3]))
 
     def test_prompts_of_different_lengths(self):
         model = self.model()
