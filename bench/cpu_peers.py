@@ -13,13 +13,14 @@ DISTURBED = 0.15  # processors that other programs may keep busy during a measur
 SECONDS = 0.3  # that a measurement takes at least; the kernel counts processor time in hundredths
 
 
-def onnxruntime_peer(path, threads, feeds):
+def onnxruntime_peer(path, threads, feeds, weights_in_arena=True):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+    options.add_session_config_entry("session.use_device_allocator_for_initializers", "0" if weights_in_arena else "1")
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, feeds)[0]
 

@@ -28,10 +28,18 @@ def timed(*arguments):
     return document, time.perf_counter() - began
 
 
-def starts(kiln, path, folder, dims):
+def fixed_dims(path):
+    """The sizes of a model's open dimensions."""
+    return {"batch": 1} if "dynbatch" in os.path.basename(path) else {}
+
+
+def compile_command(kiln, path, plan):
+    return [kiln, "compile", path, "-o", plan, *(word for name, size in fixed_dims(path).items() for word in ("--dim", f"{name}={size}"))]
+
+
+def starts(kiln, path, folder):
     """Compiles a model into `folder`/m.kiln and fills `folder`/cache: the cells of what happens once."""
-    given = sum((["--dim", f"{k}={v}"] for k, v in dims.items()), [])
-    compiled, aot = timed(kiln, "compile", path, "-o", f"{folder}/m.kiln", *given)
+    compiled, aot = timed(*compile_command(kiln, path, f"{folder}/m.kiln"))
     run = [kiln, "run", f"{folder}/m.kiln", "--cache", f"{folder}/cache"]
     cold = kiln_json(*run)
     warm, wall = min((timed(*run) for _ in range(3)), key=lambda r: r[1])
@@ -69,10 +77,9 @@ def main():
         name = os.path.basename(path)[:-5]
         if a.only and name not in a.only:
             continue
-        dims = {"batch": 1} if "dynbatch" in name else {}
-        feeds = make_inputs(onnx.load(path), dims)
+        feeds = make_inputs(onnx.load(path), fixed_dims(path))
         with tempfile.TemporaryDirectory() as folder:
-            cells = starts(a.kiln, path, folder, dims)
+            cells = starts(a.kiln, path, folder)
             for threads in a.threads:
                 ms, others = steady(a, path, folder, feeds, threads)
                 ratio = min(ms[peer] for peer in a.peers) / ms["kiln"]
