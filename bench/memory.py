@@ -20,6 +20,7 @@ installed or cannot run a model has "-".
 """
 import argparse
 import ctypes
+import gc
 import glob
 import importlib.util
 import json
@@ -84,6 +85,7 @@ def import_torch(job, feeds):
                 module(*inputs)
         return run, None
     load()  # imports the libraries that have the network
+    gc.collect()
     return load
 
 
