@@ -144,37 +144,40 @@ dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) cons
 }
 
 // Uses the relation between an atom and its operands. Chooses the first atom that is a term by itself and occurs
-// nowhere else.
+// nowhere else; of these, first one whose cases are told apart, so that the choice for another atom may differ from
+// case to case: min(c, x) + y - min(c, x + y) is at least 0.
 dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
   auto terms = d.terms();
-  for (const auto& [atoms, coefficient] : terms) {
-    if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol || atoms[0]->is == dim_atom::kind::real) continue;
-    const dim_atom& atom = *atoms[0];
-    auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
-      return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });
-    });
-    if (uses != 1) continue;
-    dim rest = d - dim(coefficient) * dim::from(atoms[0]), factor = coefficient;
-    if (is_extreme(atom)) {
+  for (bool tells_apart : {true, false})
+    for (const auto& [atoms, coefficient] : terms) {
+      if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol || atoms[0]->is == dim_atom::kind::real) continue;
+      const dim_atom& atom = *atoms[0];
       // -min(a, b) is at least -a and at least -b, so the larger bound is valid. min(a, b) equals a or b, so only the
       // smaller bound is valid.
-      bool any_holds = (atom.is == dim_atom::kind::minimum) == (coefficient < 0);
-      bound result;
-      for (std::size_t i = 0; i < atom.operands.size(); ++i) {
-        bound next = lower(rest + factor * atom.operands[i], depth + 1);
-        result = i == 0           ? next
-                 : any_holds      ? larger(result, next)
-                 : result && next ? bound(std::min(*result, *next))
-                                  : std::nullopt;
+      const bool any_holds = (atom.is == dim_atom::kind::minimum) == (coefficient < 0);
+      if ((is_extreme(atom) && !any_holds) != tells_apart) continue;
+      auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
+        return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });
+      });
+      if (uses != 1) continue;
+      dim rest = d - dim(coefficient) * dim::from(atoms[0]), factor = coefficient;
+      if (is_extreme(atom)) {
+        bound result;
+        for (std::size_t i = 0; i < atom.operands.size(); ++i) {
+          bound next = lower(rest + factor * atom.operands[i], depth + 1);
+          result = i == 0           ? next
+                   : any_holds      ? larger(result, next)
+                   : result && next ? bound(std::min(*result, *next))
+                                    : std::nullopt;
+        }
+        return result;
       }
-      return result;
+      // (a - n + 1) / n <= floor(a / n) <= a / n.
+      const dim &a = atom.operands[0], n = atom.operands[1];
+      if (!n.is_static() || n.value() <= 0) continue;
+      bound scaled = lower(n * rest + factor * (coefficient < 0 ? a : a - n + dim(1)), depth + 1);
+      return scaled ? bound(ceil_quotient(*scaled, n.value())) : std::nullopt;
     }
-    // (a - n + 1) / n <= floor(a / n) <= a / n.
-    const dim &a = atom.operands[0], n = atom.operands[1];
-    if (!n.is_static() || n.value() <= 0) continue;
-    bound scaled = lower(n * rest + factor * (coefficient < 0 ? a : a - n + dim(1)), depth + 1);
-    return scaled ? bound(ceil_quotient(*scaled, n.value())) : std::nullopt;
-  }
   return std::nullopt;
 }
 

@@ -342,8 +342,9 @@ std::optional<dim> builder::larger_if_one(const dim& a, const dim& b) {
       std::ranges::any_of(symbols, [&](const std::string& s) { return knowledge_.may_be_one.contains(s); });
   if (!told && !equal_only_without_past(a, b, facts()) && (make_equal(a, b, facts()) || !equal_only_at_one(a, b)))
     return std::nullopt;
-  const dim least = dim::min(a, b), most = dim::max(a, b);
-  need_equal((least - dim(1)) * (most - least), 0, "dimensions " + a.str() + " and " + b.str() + " do not broadcast");
+  // Checked as it is written: facts say that dims are at least 1, but a past may be empty.
+  const dim least = dim::min(a, b), difference = dim::max(a, b) - least, most = facts().max(a, b);
+  need_equal((least - dim(1)) * difference, 0, "dimensions " + a.str() + " and " + b.str() + " do not broadcast");
   for (const dim* each : {&a, &b}) stretched_.emplace_back(*each, most);
   return most;
 }

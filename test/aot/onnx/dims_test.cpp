@@ -476,4 +476,23 @@ TEST(open_dims, a_mask_of_the_new_rows_fits_an_empty_past_and_steps_of_one_row) 
       std::string::npos);
 }
 
+// gpt_neo's layers with a window slice a table of 4 rows from p to p+s, and add it to the s new rows.
+TEST(open_dims, rows_of_a_table_that_ends_are_as_many_as_the_new_rows) {
+  model_builder m;
+  m.input("past", float_type, {"p"}).input("x", float_type, {"s"});
+  m.output("y").output("present");
+  m.floats("table", {4}, {0, 10, 20, 30});
+  m.integers("axis", {1}, {0});
+  m.node("Shape", {"past"}, {"from"});
+  m.node("Shape", {"x"}, {"count"});
+  m.node("Add", {"from", "count"}, {"to"});
+  m.node("Slice", {"table", "from", "to", "axis"}, {"rows"});
+  m.node("Add", {"x", "rows"}, {"y"});
+  set_int(m.node("Concat", {"past", "y"}, {"present"}), "axis", 0);
+  const program p = m.import();
+  EXPECT_EQ(p.main().outputs()[0].type().str(), "f32[s]");
+  EXPECT_EQ(p.main().outputs()[1].type().str(), "f32[p+s]");
+  EXPECT_EQ(run(p, {counting({1}), counting({2})}).to_doubles(), (std::vector<double>{10, 21}));
+}
+
 }  // namespace

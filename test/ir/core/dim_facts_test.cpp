@@ -28,9 +28,12 @@ TEST(dim_facts, a_symbol_that_may_be_zero_is_not_taken_for_positive) {
 }
 
 TEST(dim_facts, minima_and_quotients_are_tied_to_their_operands) {
-  dim s = dim::symbol("s");
+  dim s = dim::symbol("s"), p = dim::symbol("p");
   dim_facts facts;
   EXPECT_TRUE(facts.at_least(s, dim::min(s, 512)));
+  // A window that moves by s shows at most s new rows.
+  EXPECT_TRUE(facts.at_least(s, dim::min(p + s, 128) - dim::min(p, 128)));
+  EXPECT_TRUE(facts.at_least(dim::max(p + s, 128) - dim::max(p, 128), 0));
   EXPECT_TRUE(facts.at_least(s, s / dim(3) * 3));
   EXPECT_EQ(facts.upper(s - s / dim(3) * 3), 2);
   EXPECT_EQ(facts.upper((s + 7) / dim(8) * 8 - s), 7);
