@@ -157,6 +157,8 @@ int tune_file(options o, const output_options& output) {
             t.session.default_ms, t.session.winner_ms, t.gain(), t.session.candidates.size(), t.symbol.substr(0, 28),
             winner);
     }
+    if (std::ranges::all_of(results, [](const kernel_tuning& t) { return t.session.winner.empty(); }))
+      return print("  nothing is faster than the default configurations: a run takes {:.3f} ms\n", slow.median);
     print(
         "  a run: {:.3f} ms with default configurations, {:.3f} ms tuned, {:.2f} times as fast; outputs differ by "
         "{:.2g}\n",
