@@ -22,6 +22,8 @@ constexpr std::int64_t fewest_channels = 32;
 // Numbers of patches of a block. A few patches stay in near caches with their transforms and sums. Many patches read
 // the weights less often, which is faster if the weights are large_weights times the size of the second-level cache.
 constexpr std::int64_t few_patches = 12, many_patches = 112, large_weights = 8;
+// Fewer patches do not use large weights often enough.
+constexpr std::int64_t fewest_uses = 24;
 // On targets with even_registers vector registers, which hold the sums of 14 rows and two vectors of columns: images of
 // 14, 28 and 56 pixels have a whole number of such blocks, which threads share evenly.
 constexpr std::int64_t even_patches = 14, even_registers = 32;
@@ -346,7 +348,7 @@ bool suits_winograd(const kernel_emitter& e) {
   if (n.channels % lanes || n.features % lanes || std::min(n.channels, n.features) < fewest_channels) return false;
   // Patches that extend over the end of an image save less. Large weights must be used several times.
   const std::int64_t direct = window * window * n.batches * n.height * n.width;
-  return 4 * factors * n.patches <= 3 * direct && n.patches >= patches_at_once(e, n);
+  return 4 * factors * n.patches <= 3 * direct && n.patches >= std::min(fewest_uses, patches_at_once(e, n));
 }
 
 void emit_winograd(kernel_emitter& e) { winograd_emitter(e).emit(); }
