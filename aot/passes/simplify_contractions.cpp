@@ -124,7 +124,7 @@ bool has_constant_weights(value v) {
 
 // Matches a constant factor with one number per column of the contraction's result, or one for all.
 value factor_per_column(value contraction, value factor) {
-  // Weights of fewer bits than the result stay as they are.
+  // A factor is not multiplied into weights that have fewer bits than the result: they would lose them.
   if (!is_constant_like(factor) || contraction.producer->inputs()[1].type().type != factor.type().type) return {};
   std::size_t axis = column_axis(contraction.producer->op(), contraction.type().rank());
   value source = along_one_axis(factor, axis);
