@@ -174,6 +174,9 @@ TEST(winograd, only_where_it_gains) {
   };
   const convolution same{{1, 1}, {1, 1}, {1, 1}, {1, 1}};
   EXPECT_TRUE(uses({1, 14, 14, 32}, {3, 3, 32, 32}, same));
+  // Large weights must serve 24 patches or more: 49 of them do, 16 do not.
+  EXPECT_TRUE(uses({1, 14, 14, 512}, {3, 3, 512, 512}, same));
+  EXPECT_FALSE(uses({1, 7, 7, 512}, {3, 3, 512, 512}, same));
   EXPECT_FALSE(uses({1, 14, 14, 16}, {3, 3, 16, 32}, same));
   EXPECT_FALSE(uses({1, 14, 14, 36}, {3, 3, 36, 32}, same));
   EXPECT_FALSE(uses({1, 4, 4, 32}, {3, 3, 32, 32}, same));
