@@ -25,6 +25,7 @@
 #include "aot/passes/pass.hpp"
 #include "aot/passes/quantize_weights.hpp"
 #include "aot/passes/recognize_normalization.hpp"
+#include "aot/passes/release_unchanged_values.hpp"
 #include "aot/passes/restore_row_order.hpp"
 #include "aot/passes/row_factors.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
@@ -70,6 +71,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       arrange_quantized_weights{},
       chain_cache_updates{log},
       simplify("simplify"),
+      release_unchanged_values{log},
       hoist_loop_invariants{log},
       recognize_normalization{log},
       fuse_attention{log},

@@ -6,15 +6,13 @@
 
 #include "aot/kernels/traits.hpp"
 #include "aot/passes/facts.hpp"
+#include "aot/passes/loop_bodies.hpp"
 #include "aot/passes/rewrite.hpp"
 #include "aot/rewrite_log.hpp"
 #include "ir/ops/all.hpp"
 
 namespace kiln {
 namespace {
-
-// Returns the number of body parameters in front of the invariants: iteration, condition, carried values.
-std::size_t first_invariant(const loop& op) { return 2 + static_cast<std::size_t>(op.carried); }
 
 bool may_move(const instruction& at) {
   const operation& op = at.op();
@@ -39,12 +37,11 @@ class hoisting {
     std::vector<value> inputs = old.inputs();
     for (value inside : frontier) {
       inputs.push_back(outside_value(inside));
-      value parameter = body_.add_parameter(unused_name(), inside.type());
+      value parameter = add_invariant(body_, inside.type());
       body_.replace(inside, parameter);
       // Values later in the frontier may be computed from this one.
       moved_[parameter] = inputs.back();
     }
-    parameters_first();
     body_.erase_dead();
     value made = outside_.insert(&old, old.op(), std::move(inputs), old.bodies());
     made.producer->set_origin(old.origin());
@@ -53,16 +50,6 @@ class hoisting {
   }
 
  private:
-  // Moves new parameters from the end of the instruction list to the front, before their readers. The order of the
-  // parameters themselves is kept, because it matches the operands.
-  void parameters_first() {
-    auto& list = body_.instructions();
-    std::vector<place> parameters;
-    for (place at = list.begin(); at != list.end(); ++at)
-      if (at->op().is<parameter>()) parameters.push_back(at);
-    for (std::size_t i = parameters.size(); i-- > 0;) list.splice(list.begin(), list, parameters[i]);
-  }
-
   // Returns the invariant values that are computed in the body and read by an instruction that cannot move.
   std::vector<value> find_frontier() {
     // Maps an invariant instruction to true if something is computed on the way to it.
@@ -105,14 +92,6 @@ class hoisting {
     return moved_.at(inside);
   }
 
-  std::string unused_name() const {
-    const std::vector<value> parameters = body_.parameters();
-    for (std::size_t number = parameters.size();; ++number) {
-      const std::string name = "invariant" + std::to_string(number);
-      if (std::ranges::none_of(parameters, [&](value v) { return module::parameter_name(v) == name; })) return name;
-    }
-  }
-
   module& outside_;
   rewriter write_;
   module& body_;
@@ -123,10 +102,7 @@ class hoisting {
 }  // namespace
 
 bool hoist_loop_invariants::apply(program& p) const {
-  std::map<const module*, std::size_t> uses;
-  for (module& m : p.modules())
-    for (const instruction& at : m.instructions())
-      for (const module* body : at.bodies()) ++uses[body];
+  std::map<const module*, std::size_t> uses = body_uses(p);
   bool changed = false;
   // Inner bodies come after the modules around them. Values move out by one level per loop, so process inner loops
   // first.

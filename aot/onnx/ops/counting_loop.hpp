@@ -1,5 +1,6 @@
-// Loops written as `while index < limit`, as onnxscript writes them: without a trip count, with a carried index that
-// grows by 1, and with a condition that compares it. Their trips are known before the run.
+// Loops written as `while index < limit`, as onnxscript, torch.jit.script and tf2onnx (Keras's recurrent layers) write
+// them: a carried index changes by a constant in each trip, and the condition compares it with a number that is known at
+// import. Their trips are known before the run.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@ struct counting_loop {
   ::onnx::NodeProto proto;
   std::vector<value> inputs;
 
-  // Returns nullopt if the condition is of another form.
+  // Returns nullopt if the condition is of another form, or the trip count is not known at import.
   static std::optional<counting_loop> find(node& n, const ::onnx::GraphProto& body);
 };
 

@@ -195,6 +195,76 @@ TEST(control, a_loop_that_counts_to_a_size_collects_values) {
             (std::vector<double>{1, 4, 9}));
 }
 
+// How a loop whose trips are counted by its condition may be written: start and step of the index, and the nodes that
+// compute "goes_on" from "next" and the carried "bound", which stays as it is.
+struct counted {
+  std::int64_t start, step;
+  std::string compare;
+  bool bound_first = false;
+  bool huge_trip_count = false;  // as torch.jit.script writes
+};
+
+// The indices of all trips, collected, with the size of x as the bound.
+std::vector<double> count_to_size(const counted& form, std::int64_t size) {
+  model_builder m;
+  m.input("x", float_type, {"T"}).output("all");
+  m.integers("start", {}, {form.start});
+  m.floats("none", {}, {0});
+  if (form.huge_trip_count) m.integers("huge", {}, {INT64_MAX});
+  m.node("Size", {"x"}, {"bound"});
+  const auto compare = [&](graph_builder& g, const std::string& index, const std::string& bound,
+                           const std::string& result) {
+    g.node(form.compare, form.bound_first ? std::vector<std::string>{bound, index} : std::vector{index, bound},
+           {result});
+  };
+  compare(m, "start", "bound", "go");
+  graph_builder body(m.body(m.node("Loop", {form.huge_trip_count ? "huge" : "", "go", "start", "bound", "none"},
+                                   {"index", "kept", "sum", "all"}),
+                            "body"));
+  body.input("trip", int64_type, {}).input("c", bool_type, {}).input("i", int64_type, {});
+  body.input("limit", int64_type, {}).input("s", float_type, {});
+  body.output("goes_on", bool_type)
+      .output("next", int64_type)
+      .output("limit_out", int64_type)
+      .output("added")
+      .output("number");
+  body.integers("step", {}, {std::abs(form.step)});
+  body.node("Identity", {"limit"}, {"limit_out"});
+  body.node(form.step < 0 ? "Sub" : "Add", {"i", "step"}, {"next"});
+  m.attribute(body.node("Cast", {"i"}, {"number"}), "to", float_type);
+  body.node("Add", {"s", "number"}, {"added"});
+  // tf2onnx compares floats.
+  m.attribute(body.node("Cast", {"next"}, {"next_number"}), "to", float_type);
+  m.attribute(body.node("Cast", {"limit"}, {"limit_number"}), "to", float_type);
+  compare(body, "next_number", "limit_number", "goes_on");
+  const program p = m.import();
+  return evaluate(p.bind({{"T", size}}).main(),
+                  std::vector{floats({size}, std::vector<float>(static_cast<std::size_t>(size)))})[0]
+      .to_doubles();
+}
+
+std::vector<double> trips(std::int64_t start, std::int64_t step, const std::function<bool(std::int64_t)>& goes_on) {
+  std::vector<double> all;
+  for (std::int64_t i = start; goes_on(i); i += step) all.push_back(static_cast<double>(i));
+  return all;
+}
+
+TEST(control, loops_that_count_in_other_forms) {
+  for (std::int64_t size : {1, 2, 5, 12})
+    for (bool huge : {false, true}) {
+      SCOPED_TRACE(std::to_string(size) + (huge ? " with a trip count" : ""));
+      EXPECT_EQ(count_to_size({0, 1, "Less", false, huge}, size), trips(0, 1, [&](auto i) { return i < size; }));
+      EXPECT_EQ(count_to_size({2, 3, "Less", false, huge}, size), trips(2, 3, [&](auto i) { return i < size; }));
+      EXPECT_EQ(count_to_size({1, 2, "LessOrEqual", false, huge}, size),
+                trips(1, 2, [&](auto i) { return i <= size; }));
+      EXPECT_EQ(count_to_size({0, 1, "Greater", true, huge}, size), trips(0, 1, [&](auto i) { return size > i; }));
+      EXPECT_EQ(count_to_size({9, -2, "Greater", false, huge}, size), trips(9, -2, [&](auto i) { return i > size; }));
+      EXPECT_EQ(count_to_size({9, -1, "GreaterOrEqual", false, huge}, size),
+                trips(9, -1, [&](auto i) { return i >= size; }));
+      EXPECT_EQ(count_to_size({7, -1, "Less", true, huge}, size), trips(7, -1, [&](auto i) { return size < i; }));
+    }
+}
+
 TEST(control, growth_without_a_limit_is_refused) {
   model_builder m = appending(true);
   m.graph.mutable_node(0)->set_input(0, "");

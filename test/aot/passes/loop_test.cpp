@@ -1,4 +1,5 @@
 #include "aot/passes/hoist_loop_invariants.hpp"
+#include "aot/passes/release_unchanged_values.hpp"
 #include "test/aot/passes/passes_test.hpp"
 
 namespace kiln::testing {
@@ -71,6 +72,52 @@ TEST(loop_invariants, that_are_only_moved_stay) {
   expect_inside([](builder& b, value carried, value k,
                    value) { return b.f(mul, {carried, b.to(b.m.add(slice{{0, 0}, {1, 3}, {1, 1}}, {k}), {2, 3})}); },
                 2);
+}
+
+// Three trips of (a, k, b) -> (a * k + b, k, b): two of the three carried values stay as they are.
+TEST(unchanged_values, become_invariants) {
+  program p;
+  module& body = p.add_module("body");
+  builder i(body);
+  i.p("i", {}, element_type::i64);
+  value go_on = i.p("c", {}, element_type::boolean), a = i.p("a", {2, 3}), k = i.p("k", {2, 3}), b = i.p("b", {2, 3}),
+        same = i.p("same", {2, 3});
+  value next = i.f(add, {i.f(mul, {a, i.f(tanh, {k})}), i.f(mul, {b, same})});
+  body.set_outputs({go_on, next, k, b, i.f(exp, {next})}, {"c_out", "a_out", "k_out", "b_out", "each"});
+  builder o(p.main());
+  value x = o.p("x", {2, 3}), y = o.p("y", {2, 3}), z = o.p("z", {2, 3}), w = o.p("w", {2, 3});
+  value first = o.m.add(loop{3, 3}, {o.c(3, element_type::i64), o.c(1, element_type::boolean), x, y, z, w}, {&body});
+  o.out({first, {first.producer, 1}, {first.producer, 2}, {first.producer, 3}});
+  const auto expected = run(p);
+  run_passes(p, {release_unchanged_values{}});
+  p.validate();
+  expect_equal(expected, run(p), 1e-6);
+  EXPECT_EQ(p.main().outputs()[1], y);
+  EXPECT_EQ(p.main().outputs()[2], z);
+  EXPECT_EQ(p.main().outputs()[0].producer->op().get_if<loop>()->carried, 1) << p.str();
+  run_passes(p, {hoist_loop_invariants{}});
+  p.validate();
+  expect_equal(expected, run(p), 1e-6);
+  EXPECT_EQ(count<elementwise>(p.modules().back()), 3u) << p.str();
+}
+
+// A value that is passed on in another place changes.
+TEST(unchanged_values, that_change_places_stay_carried) {
+  program p;
+  module& body = p.add_module("body");
+  builder i(body);
+  i.p("i", {}, element_type::i64);
+  value go_on = i.p("c", {}, element_type::boolean), a = i.p("a", {2, 3}), k = i.p("k", {2, 3});
+  body.set_outputs({go_on, k, a}, {"c_out", "a_out", "k_out"});
+  builder o(p.main());
+  value x = o.p("x", {2, 3}), y = o.p("y", {2, 3});
+  value first = o.m.add(loop{2, 3}, {o.c(3, element_type::i64), o.c(1, element_type::boolean), x, y}, {&body});
+  o.out({first, {first.producer, 1}});
+  const auto expected = run(p);
+  run_passes(p, {release_unchanged_values{}});
+  p.validate();
+  expect_equal(expected, run(p), 1e-6);
+  EXPECT_EQ(p.main().outputs()[0].producer->op().get_if<loop>()->carried, 2);
 }
 
 }  // namespace
