@@ -19,6 +19,15 @@ void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
   }
 }
 
+value with_rank_of(builder& b, value v, const shape& wanted) {
+  const auto is_single = [](const shape& type) {
+    return std::ranges::all_of(type.dims, [](const dim& size) { return size == dim(1); });
+  };
+  const shape& type = v.type();
+  const bool differs = type.type == wanted.type && type.rank() != wanted.rank() && is_single(type) && is_single(wanted);
+  return differs ? b.with_dims(v, wanted.dims) : v;
+}
+
 std::vector<std::string> numbered(std::size_t count) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < count; ++i) names.push_back(std::to_string(i));

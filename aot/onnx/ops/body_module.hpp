@@ -39,6 +39,10 @@ struct body_module {
   builder& outer;
 };
 
+// paddle2onnx gives a flag or an index once as bool[] and once as bool[1]. A single element of another rank gets the
+// rank of `wanted`; other values stay as they are.
+value with_rank_of(builder& b, value v, const shape& wanted);
+
 // Returns the names "0", "1", ... for the outputs of a body.
 std::vector<std::string> numbered(std::size_t count);
 std::vector<value> all_outputs(value first, std::size_t count);

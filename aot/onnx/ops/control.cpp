@@ -92,6 +92,7 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
   body.inside.run(graph);
   auto outputs = body.inside.outputs(graph);
   outputs[0] = body.b.with_dims(outputs[0], {});
+  for (std::size_t i = 0; i < carried; ++i) outputs[i + 1] = with_rank_of(body.b, outputs[i + 1], n.type(i + 2));
   for (std::size_t i = 0; i < carried; ++i)
     if (outputs[i + 1].type() != n.type(i + 2) || find_compound(n.owner.state(), outputs[i + 1]))
       refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +

@@ -1,6 +1,5 @@
-// Loops written as `while index < limit`, as onnxscript, torch.jit.script and tf2onnx (Keras's recurrent layers) write
-// them: a carried index changes by a constant in each trip, and the condition compares it with a number that is known at
-// import. Their trips are known before the run.
+// Loops that only their condition ends, whose trips are known before the run because the condition counts them
+// (loop_condition.hpp).
 #pragma once
 
 #include <optional>

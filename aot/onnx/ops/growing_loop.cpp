@@ -1,8 +1,12 @@
 #include "aot/onnx/ops/growing_loop.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/ops/loop_condition.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -13,12 +17,14 @@ class growing {
  public:
   growing(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts)
       : n_(n), b_(n.b), state_(n.owner.state()), graph_(graph), parts_(parts) {
+    for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2)), given_.push_back(n.in(i + 2));
     auto known = b_.known(parts.trips);
     if (!known) throw value_needed("its carried values grow, so its trip count must be known before it runs");
-    if (known->front() == dim(INT64_MAX)) refuse("its carried values grow, and nothing limits its trips");
+    const std::optional<dim> most = read_condition();
+    if (known->front() == dim(INT64_MAX) && !most) refuse("its carried values grow, and nothing limits its trips");
     counted_ = is_bounded(known->front());
     trips_ = capacity_of(state_, b_.facts().max(known->front(), 0));
-    for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2));
+    if (most) trips_ = known->front() == dim(INT64_MAX) ? *most : b_.facts().min(trips_, *most);
   }
 
   std::vector<value> run() {
@@ -33,13 +39,15 @@ class growing {
     body.inside.define(graph_.input(0).name(), trip);
     body.parameter(graph_.input(1).name(), {element_type::boolean, {}});
     for (std::size_t i = 0; i < parts_.carried; ++i) {
-      arguments.push_back(with_all_trips(n_.in(i + 2), growth_[i]));
+      arguments.push_back(with_all_trips(given_[i], growth_[i]));
       const std::string& name = graph_.input(static_cast<int>(i) + 2).name();
       value buffer = body.made.add_parameter(name, arguments.back().type());
       for (std::size_t axis = 0; axis < initial_[i].rank(); ++axis)
         if (const dim& each = growth_[i][axis]; !(each == dim(0)))
           buffer =
               body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims.at(axis) + passed * each);
+      if (auto found = inductions_.find(i); found != inductions_.end())
+        body.b.set_known(buffer, {found->second.at(passed)});
       body.inside.define(name, buffer);
     }
     // Parameters of the body that hold the collected values.
@@ -57,8 +65,7 @@ class growing {
 
     ::onnx::GraphProto copy = graph_;
     body.inside.run(copy);
-    std::vector<value> outputs = body.inside.outputs(copy);
-    outputs[0] = body.b.with_dims(outputs[0], {});
+    std::vector<value> outputs = outputs_of(body, copy);
     const bool stops = counted_ || !never_stops(body, outputs[0]);
     node inside(body.inside, body.b, n_.proto, n_.opset, {});
     for (std::size_t i = 0; i < parts_.carried; ++i)
@@ -83,22 +90,80 @@ class growing {
   }
 
  private:
-  // Imports the first trip to find the growth of each carried value and the shapes of the collected values.
-  void measure() {
+  // Imports the body into a module that nothing calls. `known`: the carried values that are known, by their position.
+  std::vector<value> try_trip(body_module& trial, const dim& trip, const std::map<std::size_t, dim>& known) {
     ::onnx::GraphProto copy = graph_;
     state_.budget.take_copy(2 * copy.ByteSizeLong());
     captures outer;
     capture(n_, graph_, outer);
-    body_module trial(n_, "trial");
-    trial.parameter(copy.input(0).name(), {element_type::i64, {}});
-    trial.parameter(copy.input(1).name(), {element_type::boolean, {}});
-    for (std::size_t i = 0; i < parts_.carried; ++i)
-      trial.parameter(copy.input(static_cast<int>(i) + 2).name(), initial_[i]);
+    auto parameter = [&](int input, const shape& type, std::optional<dim> number) {
+      value made = trial.made.add_parameter(copy.input(input).name(), type);
+      trial.inside.define(copy.input(input).name(), made);
+      if (!number) return;
+      // What the parameter is computed from may be written with symbols, which need values in this module, too.
+      trial.b.set_known(made, {*number});
+      if (number->is_symbol())
+        trial.b.set_count(*number, trial.b.with_dims(trial.b.to_type(made, element_type::i64), {1}));
+    };
+    parameter(0, {element_type::i64, {}}, trip);
+    parameter(1, {element_type::boolean, {}}, std::nullopt);
+    for (std::size_t i = 0; i < parts_.carried; ++i) {
+      const auto found = known.find(i);
+      parameter(static_cast<int>(i) + 2, initial_[i],
+                found == known.end() ? std::nullopt : std::optional(found->second));
+    }
     trial.capture(outer);
     trial.inside.run(copy);
-    auto outputs = trial.inside.outputs(copy);
+    return outputs_of(trial, copy);
+  }
+
+  std::vector<value> outputs_of(body_module& body, const ::onnx::GraphProto& graph) const {
+    std::vector<value> outputs = body.inside.outputs(graph);
+    outputs[0] = body.b.with_dims(outputs[0], {});
+    for (std::size_t i = 0; i < parts_.carried; ++i) outputs[i + 1] = with_rank_of(body.b, outputs[i + 1], initial_[i]);
+    return outputs;
+  }
+
+  dim trial_symbol(const std::string& name, const dim& most) {
+    const dim symbol = dim::symbol("trial" + std::to_string(state_.bodies) + "." + name);
+    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(most).value_or(INT64_MAX));
+    return symbol;
+  }
+
+  // Finds the carried integers that grow by a constant, and returns the number of trips that the condition allows.
+  std::optional<dim> read_condition() {
+    const loop_condition condition = loop_condition::read(n_, graph_);
+    for (const auto& [i, each] : condition.inductions)
+      if (each.step >= 0 && b_.facts().at_least(each.start, 0)) inductions_.emplace(i, each);
+    std::optional<dim> most;
+    for (const countdown& each : condition.countdowns) {
+      const dim trips = each.trips(b_.facts(), 1);
+      most = most ? b_.facts().min(*most, trips) : trips;
+    }
+    return most;
+  }
+
+  std::map<std::size_t, dim> at_trip(const dim& trip) const {
+    std::map<std::size_t, dim> known;
+    for (const auto& [i, each] : inductions_) known.emplace(i, each.at(trip));
+    return known;
+  }
+
+  bool reads(const std::string& name) const {
+    return std::ranges::any_of(graph_.node(),
+                               [&](const auto& each) { return std::ranges::count(each.input(), name); }) ||
+           std::ranges::count(outer_names(graph_), name) > 0;
+  }
+
+  // Imports a trip to find the growth of each carried value and the shapes of the collected values.
+  void measure() {
+    body_module trial(n_, "trial");
+    const dim trip = trial_symbol("trip", trips_ - dim(1));
+    const std::vector<value> outputs = try_trip(trial, trip, at_trip(trip));
     for (std::size_t i = 0; i < parts_.carried; ++i) {
       const shape& type = outputs[i + 1].type();
+      if (type != initial_[i] && makes_a_trip() && !reads(graph_.input(static_cast<int>(i) + 2).name()))
+        replace(i, type);
       if (type.type != initial_[i].type || type.rank() != initial_[i].rank()) refuse_growth(i, type);
       growth_.emplace_back();
       for (std::size_t axis = 0; axis < type.rank(); ++axis) {
@@ -107,6 +172,17 @@ class growing {
       }
     }
     for (std::size_t i = parts_.carried + 1; i < outputs.size(); ++i) scanned_.push_back(outputs[i].type());
+  }
+
+  bool makes_a_trip() const {
+    const auto goes = b_.constant_of(parts_.condition);
+    return goes && goes->at_int(0) != 0 && b_.facts().at_least(b_.known(parts_.trips)->front(), 1);
+  }
+
+  // No trip reads what the loop is given for this carried value, so its shape does not matter.
+  void replace(std::size_t i, const shape& type) {
+    initial_[i] = type;
+    given_[i] = b_.broadcast_to(b_.scalar(type.type, 0), type.dims);
   }
 
   [[noreturn]] void refuse_growth(std::size_t i, const shape& type) const {
@@ -118,7 +194,7 @@ class growing {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
     body.b.set_count(symbol, place);
     body.b.set_known(trip, {symbol});
-    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(trips_).value_or(INT64_MAX));
+    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(trips_ - dim(1)).value_or(INT64_MAX));
     state_.bounded.push_back({symbol, place, trips_});
     return symbol;
   }
@@ -171,6 +247,8 @@ class growing {
   dim trips_;
   bool counted_ = false;  // whether the number of trips depends on data
   std::vector<shape> initial_, scanned_;
+  std::vector<value> given_;  // what the loop is given for the carried values
+  std::map<std::size_t, induction> inductions_;
   // Elements added per trip, by carried value and axis.
   std::vector<std::vector<dim>> growth_;
 };

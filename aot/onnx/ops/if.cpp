@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
 #include <optional>
 
 #include "aot/onnx/bounded_values.hpp"
@@ -48,20 +49,29 @@ branch_bodies import_branches(node& n, std::span<::onnx::GraphProto* const> grap
                               const std::optional<dim>& condition = std::nullopt) {
   branch_bodies result;
   dim& when = n.owner.state().known.when;
+  std::list<body_module> bodies;
+  std::vector<std::vector<value>> outputs;
   for (auto* graph : graphs) {
     const taken_where inside(when, condition ? graph == graphs[0] ? *condition : dim(1) - *condition : dim(1));
-    body_module body(n, graph == graphs[0] ? "then" : "else");
+    body_module& body = bodies.emplace_back(n, graph == graphs[0] ? "then" : "else");
     body.capture(outer);
     body.inside.run(*graph);
-    auto outputs = body.inside.outputs(*graph);
-    result.types.emplace_back();
-    for (value v : outputs) {
+    outputs.push_back(body.inside.outputs(*graph));
+    for (value v : outputs.back())
       if (find_compound(n.owner.state(), v))
         throw value_needed("a branch gives a sequence or an optional, so its condition must be known at import");
-      result.types.back().push_back(v.type());
-    }
-    auto names = numbered(outputs.size());
-    body.made.set_outputs(std::move(outputs), std::move(names));
+  }
+  for (std::size_t i = 0; i < outputs.front().size() && i < outputs.back().size(); ++i) {
+    value &yes = outputs.front()[i], &no = outputs.back()[i];
+    if (yes.type().rank() < no.type().rank()) yes = with_rank_of(bodies.front().b, yes, no.type());
+    else no = with_rank_of(bodies.back().b, no, yes.type());
+  }
+  auto results = outputs.begin();
+  for (body_module& body : bodies) {
+    result.types.emplace_back();
+    for (value v : *results) result.types.back().push_back(v.type());
+    auto names = numbered(results->size());
+    body.made.set_outputs(std::move(*results++), std::move(names));
     result.bodies.push_back(&body.made);
   }
   const auto& types = result.types;

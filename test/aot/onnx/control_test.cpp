@@ -265,6 +265,83 @@ TEST(control, loops_that_count_in_other_forms) {
     }
 }
 
+// `while i < 4 and not done`, as paddle2onnx writes it: the index is carried through additions of 0 and a change of
+// rank, it selects the elements that a trip reads and writes, "done" depends on data and changes its rank in a branch,
+// and a value that no trip reads gets another shape.
+TEST(control, an_index_bounds_a_loop_that_data_end) {
+  model_builder m;
+  m.input("x", float_type, {"6"}).output("all").output("trips");
+  m.integers("start", {}, {0});
+  m.floats("empty", {6}, {0, 0, 0, 0, 0, 0});
+  m.floats("undefined", {}, {0});
+  m.integers("go_number", {}, {1});
+  m.integers("done_number", {}, {0});
+  m.attribute(m.node("Cast", {"go_number"}, {"go"}), "to", bool_type);
+  m.attribute(m.node("Cast", {"done_number"}, {"done"}), "to", bool_type);
+  graph_builder body(m.body(
+      m.node("Loop", {"", "go", "start", "empty", "done", "undefined"}, {"trips", "all", "was_done", "last"}), "body"));
+  body.input("trip", int64_type, {}).input("c", bool_type, {}).input("i", int64_type, {});
+  body.input("buffer", float_type, {"6"}).input("d", bool_type, {}).input("unread", float_type, {});
+  body.output("goes_on", bool_type).output("next", int64_type).output("written").output("d_out", bool_type);
+  body.output("each");
+  body.integers("one", {}, {1});
+  body.integers("nothing", {1}, {0});
+  body.integers("vector", {1}, {1});
+  body.integers("axis", {1}, {0});
+  body.integers("six", {1}, {6});
+  body.integers("four", {}, {4});
+  body.floats("limit", {}, {10});
+  body.node("Add", {"i", "one"}, {"plus"});
+  body.node("Reshape", {"i", "vector"}, {"from"});
+  body.node("Reshape", {"plus", "vector"}, {"end"});
+  body.node("Min", {"six", "end"}, {"to"});
+  body.node("Slice", {"x", "from", "to", "axis"}, {"each"});
+  body.node("Squeeze", {"from"}, {"range_from"});
+  body.node("Squeeze", {"to"}, {"range_to"});
+  body.node("Range", {"range_from", "range_to", "one"}, {"place"});
+  body.node("ScatterElements", {"buffer", "place", "each"}, {"written"});
+  body.node("ReduceSum", {"written"}, {"sum_1"});
+  body.node("Squeeze", {"sum_1"}, {"sum"});
+  body.node("Less", {"limit", "sum"}, {"large"});
+  auto& choice = body.node("If", {"large"}, {"d_out"});
+  graph_builder yes(m.body(choice, "then_branch")), no(m.body(choice, "else_branch"));
+  yes.output("yes", bool_type).integers("set", {1}, {1});
+  m.attribute(yes.node("Cast", {"set"}, {"yes"}), "to", bool_type);
+  no.output("no", bool_type).node("Identity", {"d"}, {"no"});
+  body.node("Unsqueeze", {"plus", "nothing"}, {"raised"});
+  body.node("Add", {"raised", "nothing"}, {"copied"});
+  body.node("Squeeze", {"copied", "nothing"}, {"next"});
+  body.node("Less", {"next", "four"}, {"below"});
+  body.node("Not", {"d_out"}, {"not_done"});
+  body.node("And", {"below", "not_done"}, {"both"});
+  m.attribute(body.node("Cast", {"both"}, {"both_number"}), "to", int64_type);
+  body.node("Add", {"both_number", "nothing"}, {"both_copied"});
+  m.attribute(body.node("Cast", {"both_copied"}, {"goes_on"}), "to", bool_type);
+  const program p = m.import();
+  const auto stopped = evaluate(p.main(), std::vector{floats({6}, {1, 2, 9, 4, 5, 6})});
+  EXPECT_EQ(stopped[0], floats({6}, {1, 2, 9, 0, 0, 0}));
+  EXPECT_EQ(stopped[1].at_int(0), 3);
+  const auto counted = evaluate(p.main(), std::vector{floats({6}, {1, 2, 1, 2, 5, 6})});
+  EXPECT_EQ(counted[0], floats({6}, {1, 2, 1, 2, 0, 0}));
+  EXPECT_EQ(counted[1].at_int(0), 4);
+}
+
+// A carried integer that is doubled is no index.
+TEST(control, a_condition_on_a_number_that_does_not_grow_evenly_is_computed) {
+  model_builder m;
+  m.output("last");
+  m.integers("start", {}, {1});
+  m.integers("two", {}, {2});
+  m.integers("limit", {}, {50});
+  m.node("Less", {"start", "limit"}, {"go"});
+  graph_builder body(m.body(m.node("Loop", {"", "go", "start"}, {"last"}), "body"));
+  body.input("trip", int64_type, {}).input("c", bool_type, {}).input("i", int64_type, {});
+  body.output("goes_on", bool_type).output("next", int64_type);
+  body.node("Mul", {"i", "two"}, {"next"});
+  body.node("Less", {"next", "limit"}, {"goes_on"});
+  EXPECT_EQ(evaluate(m.import().main(), std::vector<literal>{})[0].at_int(0), 64);
+}
+
 TEST(control, growth_without_a_limit_is_refused) {
   model_builder m = appending(true);
   m.graph.mutable_node(0)->set_input(0, "");
