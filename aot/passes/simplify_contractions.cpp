@@ -4,6 +4,7 @@
 
 #include "aot/passes/facts.hpp"
 #include "aot/passes/rewrite.hpp"
+#include "aot/passes/unit_axes.hpp"
 
 namespace kiln {
 namespace {
@@ -246,6 +247,8 @@ std::vector<rule> make_rules() {
        factor_before_bias},
       {"padding_into_convolution", op<convolution>().inputs({op<pad>().inputs({x}).as("padded"), any()}),
        padding_into_convolution},
+      {"windows_over_one_pixel", op<convolution>().inputs({x, any()}), windows_over_one_pixel},
+      {"column_as_row", op<convolution>().inputs({x, any()}), column_as_row},
       {"convolution_of_one_pixel", op<convolution>().inputs({x, any()}), convolution_of_one_pixel},
       {"simpler_pooling", op<pooling>().inputs({x}), simpler_pooling},
       {"reduce_of_ones", op<reduce>().inputs({x}), reduce_of_ones},

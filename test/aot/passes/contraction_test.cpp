@@ -162,6 +162,36 @@ TEST(images, of_one_pixel_are_matrix_products) {
   EXPECT_EQ(count<dot>(p.main()), 1u);
 }
 
+// transformed() compares the numbers before and after.
+TEST(images, of_one_column_become_rows) {
+  for (tensor_layout layout : {tensor_layout::channels_first, tensor_layout::channels_last}) {
+    auto build = [&](builder& b) {
+      const bool first = layout == tensor_layout::channels_first;
+      convolution op{{2, 1}, {1, 1}, {1, 0}, {2, 0}, 1, layout};
+      b.out({b.m.add(op, {b.p("x", first ? std::vector<dim>{2, 3, 9, 1} : std::vector<dim>{2, 9, 1, 3}),
+                          b.w(first ? std::vector<dim>{4, 3, 5, 1} : std::vector<dim>{5, 1, 3, 4})})});
+    };
+    program p = transformed(build, {simplify()});
+    EXPECT_EQ(only<convolution>(p.main())->strides, (std::vector<std::int64_t>{1, 2})) << p.str();
+    EXPECT_EQ(only<convolution>(p.main())->pads_end, (std::vector<std::int64_t>{0, 2}));
+  }
+}
+
+TEST(images, of_one_row_need_one_row_of_the_window) {
+  for (std::int64_t dilation : {1, 2}) {
+    auto build = [&](builder& b) {
+      convolution op{{1, 1}, {dilation, 1}, {dilation, 1}, {dilation, 1}, 3};
+      b.out({b.m.add(op, {b.p("x", {2, 6, 1, 7}), b.w({6, 2, 3, 3})})});
+    };
+    program p = transformed(build, {simplify()});
+    EXPECT_EQ(only<convolution>(p.main())->pads_begin, (std::vector<std::int64_t>{0, 1})) << p.str();
+    const instruction* found = nullptr;
+    for (const instruction& i : p.main().instructions())
+      if (i.op().is<convolution>()) found = &i;
+    EXPECT_EQ(found->inputs()[1].type().dims, (std::vector<dim>{6, 2, 1, 3}));
+  }
+}
+
 TEST(reductions, keep_dims_where_a_reshape_puts_them_back) {
   auto build = [](builder& b) {
     value x = b.p("x", {3, 5, 7});
