@@ -289,11 +289,13 @@ class Checker:
         elif x.operands and x.operands[0] in state.saved:
             del state.saved[x.operands[0]]
         if kind and not kind[1]:
+            if x.name.startswith("scratch_store"):
+                self.machine.spill(state.values, x, state.full)
             return
         for part in x.parts:
             self.machine.compare(state.values, state.masks, part, state.scc, state.full)
             self.machine.execute(state.values, part, state.masks)
-            if not state.full and part.name.startswith("v_") and part.operands:
+            if not state.full and part.name.startswith(("v_", "scratch_load")) and part.operands:
                 state.narrow |= frozenset((part.operands[0],))
 
     def wait(self, state, counter, most):

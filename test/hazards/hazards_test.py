@@ -113,6 +113,25 @@ class Rules(unittest.TestCase):
         self.assertIn("race", faults([*wave[:2], "v_add_u32_e32 v9, v9, v9", *wave[2:]]))
         self.assertIn("race", faults([*wave[:3], "v_writelane_b32 v9, s2, 3", *wave[3:]]))
 
+    def test_registers_that_are_kept_elsewhere(self):
+        # Each wave accesses its own words. The address lies in an accumulation register or in the thread's own memory meanwhile.
+        begin, end = ["v_lshlrev_b32_e32 v1, 2, v0"], ["ds_write_b32 v1, v0", "ds_read_b32 v3, v1", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
+        lost = ["v_mov_b32_e32 v1, v8"]
+        accumulator = ["v_accvgpr_write_b32 a2, v1", *lost, "v_accvgpr_read_b32 v1, a2"]
+        self.assertEqual(faults([*begin, *accumulator, *end]), [])
+        self.assertIn("race", faults([*begin, *accumulator[:-1], "v_accvgpr_read_b32 v1, a3", *end]))
+        self.assertIn("race", faults([*begin, accumulator[0], "v_accvgpr_write_b32 a2, v8", *accumulator[1:], *end]))
+        memory = ["scratch_store_dwordx2 off, v[0:1], off offset:8", *lost, "scratch_load_dword v1, off, off offset:12", "s_waitcnt vmcnt(0)"]
+        self.assertEqual(faults([*begin, *memory, *end]), [])
+        for more in ("scratch_store_dword off, v8, off offset:12", "scratch_store_dword v8, v9, off", "scratch_store_short off, v8, off offset:14"):
+            self.assertIn("race", faults([*begin, memory[0], more, *memory[1:], *end]))
+        self.assertIn("race", faults([*begin, "s_and_saveexec_b64 s[2:3], vcc", memory[0], "s_or_b64 exec, exec, s[2:3]", *memory[1:], *end]))
+
+    def test_the_low_half_of_a_product(self):
+        row = ["v_mov_b32_e32 v9, 0", "v_mov_b32_e32 v8, v0", "v_mad_u64_u32 v[2:3], s[4:5], v0, 3, v[8:9]", "ds_write_b32 v2, v0", "ds_read_b32 v3, v2", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
+        self.assertEqual(faults(row), [])
+        self.assertIn("race", faults([x.replace("v0, 3", "v7, 3") for x in row]))
+
     def test_halves_of_a_dual_instruction_read_before_they_write(self):
         wave = ["v_lshlrev_b32_e32 v9, 2, v0", "v_dual_cndmask_b32 v9, 0, v6 :: v_dual_lshlrev_b32 v8, 1, v9", "ds_store_b32 v8, v0", "ds_load_b32 v3, v8", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
         self.assertEqual(faults(wave, "gfx1100"), [])

@@ -86,6 +86,9 @@ def align_bit(a, b, count):
 # By name without its type and encoding suffixes. Operands are in the order of the assembly.
 OPERATIONS = {
     "mov": lambda a: a,
+    "accvgpr_read": lambda a: a,
+    "accvgpr_write": lambda a: a,
+    "accvgpr_mov": lambda a: a,
     "not": lambda a: ~a,
     "add": lambda a, b: a + b,
     "add_nc": lambda a, b: a + b,
@@ -144,6 +147,10 @@ PLAIN = {"bfe_u32": "bfe_u", "bfe_i32": "bfe_signed", "mul_u32_u24": "mul_u32_u2
 TYPES = ("_u32", "_i32", "_b32")
 # Instructions with a second result, which becomes unknown.
 TWO_RESULTS = ("_co_", "div_scale", "mad_u64", "mad_i64", "mad_co", "swap")
+# a * b + c with c and the result in pairs of registers. Compilers also compute 32-bit numbers so, and only the low half becomes known.
+LOW_HALF = re.compile(r"v_mad(_co)?_(u64_u32|i64_i32)")
+# Whole registers that compilers keep in a thread's own memory.
+SPILLED = ("_b32", "_b64", "_b96", "_b128", "_dword", "_dwordx2", "_dwordx3", "_dwordx4")
 NO_RESULT = ("s_cmp", "s_bitcmp", "s_barrier", "s_wait", "s_nop", "s_cbranch", "s_branch", "s_endpgm", "s_sleep", "s_setprio", "s_clause", "s_delay",
              "s_sendmsg", "s_inst_prefetch", "s_setreg", "s_sched", "s_dcache", "s_icache", "s_code_end", "s_set_gpr", "s_trap", "s_version",
              "global_wb", "global_inv", "buffer_gl", "buffer_wb", "buffer_inv")
@@ -285,6 +292,9 @@ class Machine:
         if name.startswith("v_writelane_b32"):
             self.write_lane(values, *operands)
             return
+        if name.startswith("scratch_load"):
+            self.reload(values, part)
+            return
         result = self.result(values, part, masks)
         doomed = registers(operands[0])
         if len(operands) > 1 and has_two_results(name):
@@ -295,6 +305,34 @@ class Machine:
                 values.pop((r, lane), None)
         if result is not None and len(registers(operands[0])) == 1:
             values[operands[0]] = result
+        elif result is not None and LOW_HALF.match(name):
+            values[registers(operands[0])[0]] = result
+
+    def spill(self, values, part, full):
+        """A store to a thread's own memory, where compilers keep registers. Only fixed addresses are known."""
+        at, source, base = part.operands[:3]
+        stores = self.spilled(part, source)
+        if at != "off" or base != "off" or not part.name.endswith(SPILLED) or stores[0][0] % 4:
+            for key in [k for k in values if k[0] == "scratch"]:
+                del values[key]
+            return
+        for offset, register in stores:
+            values.pop(("scratch", offset), None)
+            # A narrowed EXEC leaves the other threads' memory as it was.
+            if full and register in values:
+                values["scratch", offset] = values[register]
+
+    def reload(self, values, part):
+        """A load from there."""
+        target, at, base = part.operands[:3]
+        for offset, register in self.spilled(part, target):
+            values.pop(register, None)
+            if at == base == "off" and part.name.endswith(SPILLED) and ("scratch", offset) in values:
+                values[register] = values["scratch", offset]
+
+    def spilled(self, part, names):
+        first = next((int(m[7:], 0) for m in part.modifiers if m.startswith("offset:")), 0)
+        return [(first + 4 * i, r) for i, r in enumerate(registers(names))]
 
     def write_lane(self, values, register, source, lane):
         """Compilers keep scalars in the lanes of a vector register."""
@@ -334,6 +372,9 @@ class Machine:
                 return None
             table = next((int(m[7:], 0) for m in part.modifiers if m.startswith("bitop3:")), 0)
             return truth_table(table, *sources, *[np.zeros_like(sources[0])] * (3 - len(sources)))
+        if LOW_HALF.match(name):
+            sources = [self.value(values, registers(o)[0] if registers(o) else o) for o in operands[2:]]
+            return None if any(s is None for s in sources) else mul(sources[0], sources[1]) + sources[2]
         # A carry that is added: only the plain sum is known.
         if "_co_ci_" in name or "addc" in name or "subb" in name:
             return None
