@@ -14,6 +14,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
 #include "mlir_bridge/back_ends/amd/initialize.hpp"
+#include "mlir_bridge/back_ends/back_end.hpp"
 
 namespace kiln::test {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 std::string compile(const std::string& ir, const std::string& triple_name, const std::string& processor,
                     llvm::CodeGenFileType type) {
   gpu::initialize_amd();
+  nvidia_back_end.initialize();
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   auto module = llvm::parseAssemblyString(ir, diagnostic, context);
