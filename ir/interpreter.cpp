@@ -39,9 +39,9 @@ std::vector<literal> run_loop(const instruction& i, std::span<const literal> inp
     outputs.resize(1 + carried);
     state = std::move(outputs);
   }
-  if (scans && done != op.trips)
+  if (const auto count = op.count(); scans && !(count == dim(done)))
     throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " +
-                                             std::to_string(op.trips) + " trips");
+                                             (count ? count->str() : "an unknown number of") + " trips");
   std::vector<literal> results(state.begin() + 1, state.end());
   for (std::size_t s = 0; s < scans; ++s) results.emplace_back(i.outputs()[carried + s], std::move(stacked[s]));
   return results;

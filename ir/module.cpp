@@ -29,8 +29,11 @@ std::vector<shape> infer_with_bodies(const operation& op, const std::vector<valu
     throw error(error_kind::invalid_model, "the body of a loop must give a condition and every carried value");
   outputs.erase(outputs.begin());
   for (auto i = static_cast<std::size_t>(l->carried); i < outputs.size(); ++i) {
-    if (l->trips < 0) throw error(error_kind::unsupported, "a loop with scanned outputs needs a constant trip count");
-    outputs[i].dims.insert(outputs[i].dims.begin(), l->trips);
+    const auto count = l->count();
+    if (!count)
+      throw error(error_kind::unsupported,
+                  "a loop with scanned outputs needs a trip count that does not depend on data");
+    outputs[i].dims.insert(outputs[i].dims.begin(), *count);
   }
   return outputs;
 }

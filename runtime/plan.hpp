@@ -116,7 +116,7 @@ struct loop_step {
   std::uint32_t body = 0;                                        // block
   std::uint32_t counter = 0;                                     // index of its iteration number for count_step
   bool counts = false, asks = false;  // whether the body reads the iteration, and the condition
-  std::int64_t trips = -1;            // the static trip count, or -1
+  std::int64_t trips = -1;            // the trip count, or -1 if it depends on data or on open sizes
   std::vector<carried_value> carried;
   std::vector<scanned_value> scanned;
 };

@@ -70,7 +70,7 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   step.iteration = add_arena_buffer(s, {sizeof(std::int64_t)});
   step.condition_in = add_arena_buffer(s, {1});
   step.condition_out = add_arena_buffer(s, {1});
-  step.trips = op.trips;
+  if (const auto count = op.count(); count && count->is_static()) step.trips = count->value();
   step.counter = static_cast<std::uint32_t>(plan_.counters++);
   step.counts = uses(body, 0);
   step.asks = uses(body, 1);
@@ -88,7 +88,7 @@ void plan_builder::add_loop(const placed& where, const loop& op) {
   }
   arguments.insert(arguments.end(), inputs.begin() + 2 + static_cast<std::ptrdiff_t>(carried), inputs.end());
   for (std::size_t k = carried; k < outputs.size(); ++k) {
-    if (op.trips < 0)
+    if (!op.count())
       throw error(error_kind::unsupported,
                   describe_instruction(i) +
                       " stacks values over a number of trips that depends on data; give the trip count as a constant");

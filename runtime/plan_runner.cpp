@@ -1,5 +1,6 @@
 #include "runtime/plan_runner.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/cancellation.hpp"
@@ -65,6 +66,16 @@ void plan_runner::run(const if_step& step) {
   run_block(scalar<std::uint8_t>(step.condition) ? step.then_block : step.else_block);
 }
 
+// The trips whose scanned values have room in the results.
+std::int64_t plan_runner::most_scanned_trips(const loop_step& step) const {
+  if (step.trips >= 0) return step.scanned.empty() ? INT64_MAX : step.trips;
+  std::int64_t most = INT64_MAX;
+  for (const scanned_value& s : step.scanned)
+    if (const std::size_t slice = plan_.buffers[s.slice].bytes)
+      most = std::min(most, static_cast<std::int64_t>(plan_.buffers[s.result].bytes / slice));
+  return most;
+}
+
 void plan_runner::run(const loop_step& step) {
   auto trips = scalar<std::int64_t>(step.trip_count);
   bool go_on = scalar<std::uint8_t>(step.condition) != 0;
@@ -77,11 +88,11 @@ void plan_runner::run(const loop_step& step) {
   if (step.asks) device_.upload(pointers_[step.condition_in], &yes, sizeof yes, &stream_);
   if (step.counts) device_.fill_zero(pointers_[step.iteration], sizeof(std::int64_t), &stream_);
   std::int64_t done = 0;
+  const std::int64_t most = most_scanned_trips(step);
   for (; done < trips && go_on; ++done) {
     check_stop();  // also if the body is empty or replayed as a graph
-    if (!step.scanned.empty() && done >= step.trips)
-      throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " +
-                                               std::to_string(step.trips) +
+    if (done >= most)
+      throw error(error_kind::unsupported, "a loop with scanned outputs goes on after its " + std::to_string(most) +
                                                " trips; give the trip count as a constant");
     check_trips(done);
     pointers_.counter(step.counter) = static_cast<std::uint32_t>(done);
@@ -95,9 +106,9 @@ void plan_runner::run(const loop_step& step) {
       pointers_[c.out] = pointers_[c.out] == pointers_[c.result] ? pointers_[c.spare] : pointers_[c.result];
     }
   }
-  if (!step.scanned.empty() && done != step.trips)
+  if (!step.scanned.empty() && done != (step.trips < 0 ? trips : step.trips))
     throw error(error_kind::unsupported, "a loop with scanned outputs stopped after " + std::to_string(done) + " of " +
-                                             std::to_string(step.trips) + " trips");
+                                             std::to_string(step.trips < 0 ? trips : step.trips) + " trips");
   for (const carried_value& c : step.carried)
     if (pointers_[c.in] != pointers_[c.result]) copy(c.result, pointers_[c.in]);
 }

@@ -23,6 +23,7 @@ class plan_runner {
   void run(const call_step& step);
   void run(const if_step& step);
   void run(const loop_step& step);
+  std::int64_t most_scanned_trips(const loop_step& step) const;
   void run(const interpreted_step& step);
   void copy(buffer_id to, const void* from) { device_.copy(pointers_[to], from, plan_.buffers[to].bytes, &stream_); }
   // Reads a number on the host. A kernel may have written it, so this may wait for the device.

@@ -32,6 +32,11 @@ std::vector<literal> constant::evaluate(std::span<const literal>) const { return
 
 std::vector<shape> if_else::infer(std::span<const shape>) const { needs_module(name(), "give the shapes"); }
 std::vector<literal> if_else::evaluate(std::span<const literal>) const { needs_module(name(), "run it"); }
+std::optional<dim> loop::count() const {
+  if (trips >= 0) return dim(trips);
+  return open_trips.empty() ? std::nullopt : std::optional(open_trips.front());
+}
+
 std::vector<shape> loop::infer(std::span<const shape>) const { needs_module(name(), "give the shapes"); }
 std::vector<literal> loop::evaluate(std::span<const literal>) const { needs_module(name(), "run it"); }
 

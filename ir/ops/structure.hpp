@@ -1,6 +1,9 @@
 // The operations for parameters, constants and control flow.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "ir/operation.hpp"
 
 namespace kiln {
@@ -50,17 +53,24 @@ struct if_else {
 // inputs: trip count i64[], start condition bool[], `carried` loop-carried values, then invariants.
 // body parameters: iteration i64[], condition bool[], carried..., invariants...
 // body outputs: condition bool[], carried..., then scanned values.
-// outputs: the final carried values, then each scanned value stacked along a new axis 0 of length `trips`. `trips` is
-// the static trip count. It is -1 if the count depends on data, which is allowed only for loops without scanned values.
+// outputs: the final carried values, then each scanned value stacked along a new axis 0, whose length is the trip
+// count. The count is `trips`, or the one dim of `open_trips` if it follows from sizes. If it depends on data, trips is
+// -1 and open_trips is empty, which is allowed only for loops without scanned values.
 struct loop {
   std::int64_t carried = 0;
   std::int64_t trips = -1;
+  std::vector<dim> open_trips = {};
+
+  // The trip count, if it does not depend on data.
+  std::optional<dim> count() const;
 
   std::string_view name() const { return "loop"; }
   template <class Self, class F>
   static void reflect(Self& self, F f) {
     f("carried", self.carried);
     f("trips", self.trips);
+    // Written only where it is set, so that other programs keep their bytes.
+    if (!std::is_const_v<Self> || !self.open_trips.empty()) f("open_trips", self.open_trips);
   }
   std::vector<shape> infer(std::span<const shape> inputs) const;
   std::vector<literal> evaluate(std::span<const literal> inputs) const;

@@ -95,6 +95,26 @@ class ControlFlow(KilnCase):
         for count, ends in ((5, [2, 2, 5]), (8, [3, 8]), (1, [1])):
             self.compare(model, {"x": rng.standard_normal((count, 3)).astype(np.float32), "starts": np.array([0, *ends[:-1]], np.int64), "ends": np.array(ends, np.int64)})
 
+    def test_the_loops_of_keras_layers(self):
+        """tf2onnx: no trip count, the condition compares a carried index as a float, weights and the length are carried."""
+        node, i64, boolean = helper.make_node, TensorProto.INT64, TensorProto.BOOL
+        body = helper.make_graph(
+            [node("Add", ["t", "one"], ["t2"]), node("Gather", ["x", "t"], ["each"]), node("MatMul", ["each", "w"], ["a"]), node("MatMul", ["h", "u"], ["b"]), node("Add", ["a", "b"], ["c"]), node("Tanh", ["c"], ["h2"]),
+             node("Cast", ["t2"], ["t_float"], to=1), node("Cast", ["n"], ["n_float"], to=1), node("Less", ["t_float", "n_float"], ["go2"]), node("Identity", ["h2"], ["y"])],
+            "step", [tensor("trip", [], i64), tensor("go", [], boolean), tensor("t", [], i64), tensor("h", ["B", 5]), tensor("n", [], i64), tensor("w", [3, 5]), tensor("u", [5, 5])],
+            [tensor("go2", [], boolean), tensor("t2", [], i64), tensor("h2", ["B", 5]), tensor("n", [], i64), tensor("w", [3, 5]), tensor("u", [5, 5]), tensor("y", ["B", 5])],
+            [numpy_helper.from_array(np.array(1, np.int64), "one")])
+        rng = np.random.default_rng(3)
+        constants = [numpy_helper.from_array((rng.standard_normal(shape) / 2).astype(np.float32), n) for n, shape in (("w0", (3, 5)), ("u0", (5, 5)))]
+        constants += [numpy_helper.from_array(np.array(0, np.int64), "start"), numpy_helper.from_array(np.array(0, np.float32), "zero")]
+        nodes = [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "start"], ["length"]), node("Cast", ["length"], ["length_float"], to=1), node("Less", ["zero", "length_float"], ["any"]),
+                 node("Loop", ["", "any", "start", "h0", "length", "w0", "u0"], ["t_end", "last", "n_end", "w_end", "u_end", "all"], name="layer", body=body)]
+        model = self.save("layer.onnx", nodes, [tensor("x", ["T", "B", 3]), tensor("h0", ["B", 5])], [tensor("last", ["B", 5]), tensor("all", ["T", "B", 5])], constants)
+        for length, batch in ((1, 1), (4, 2), (40, 1), (7, 3)):
+            file, _ = self.compare(model, {"x": rng.standard_normal((length, batch, 3)).astype(np.float32), "h0": rng.standard_normal((batch, 5)).astype(np.float32)})
+        # What a trip gives is stored once: no kernel of the body touches the whole result.
+        self.assertFalse([k["symbol"] for k in self.json("inspect", file)["kernels"] if "iota" in k["symbol"]])
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -3,6 +3,7 @@
 #include <exception>
 #include <functional>
 
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/body_module.hpp"
 #include "aot/onnx/ops/collected_sequences.hpp"
@@ -98,12 +99,15 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
       refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +
              outputs[i + 1].type().str());
   loop op{static_cast<std::int64_t>(carried), -1};
-  // Scanned outputs need a static length.
+  // The length of scanned outputs must follow from sizes.
   if (body_outputs > carried + 1) {
-    auto count = b.constant_of(trips), start = b.constant_of(condition);
-    if (!n.has(0) || !count || !start || !never_stops(body, outputs[0]))
+    const auto count = b.known(trips);
+    const auto start = b.constant_of(condition);
+    if (!n.has(0) || !count || is_bounded(count->front()) || !start || !never_stops(body, outputs[0]))
       refuse("it collects values over a number of trips that is not known at import");
-    op.trips = start->at_int(0) ? std::max<std::int64_t>(0, count->at_int(0)) : 0;
+    const dim length = start->at_int(0) ? b.facts().max(count->front(), 0) : dim(0);
+    if (length.is_static()) op.trips = length.value();
+    else op.open_trips = {length};
   }
   auto names = numbered(outputs.size());
   body.made.set_outputs(std::move(outputs), std::move(names));

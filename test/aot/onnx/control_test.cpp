@@ -238,6 +238,8 @@ std::vector<double> count_to_size(const counted& form, std::int64_t size) {
   m.attribute(body.node("Cast", {"limit"}, {"limit_number"}), "to", float_type);
   compare(body, "next_number", "limit_number", "goes_on");
   const program p = m.import();
+  for (const instruction& i : p.main().instructions())
+    if (const auto* op = i.op().get_if<loop>()) EXPECT_TRUE(op->count().has_value()) << p.str();
   return evaluate(p.bind({{"T", size}}).main(),
                   std::vector{floats({size}, std::vector<float>(static_cast<std::size_t>(size)))})[0]
       .to_doubles();
