@@ -62,10 +62,10 @@ maker_table table_of() {
 
 const maker_table& table() {
   static const maker_table instance =
-      table_of<parameter, if_else, loop, choice, bounded, code_object, convert, bit_cast, broadcast, reshape, transpose,
-               slice, pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd, iota, resize, dot,
-               convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize, attention,
-               cumulative_sum, segment_sum, cache_update, top_k, recurrent>();
+      table_of<parameter, if_else, loop, choice, bounded, data_sizes, code_object, convert, bit_cast, broadcast,
+               reshape, transpose, slice, pad, concat, gather, gather_elements, gather_nd, scatter_elements, scatter_nd,
+               iota, resize, dot, convolution, transposed_convolution, reduce, arg_reduce, pooling, softmax, normalize,
+               attention, cumulative_sum, segment_sum, cache_update, top_k, recurrent>();
   return instance;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/alias.hpp"
 
 #include "ir/ops/bounded.hpp"
+#include "ir/ops/data_sizes.hpp"
 #include "ir/ops/movement.hpp"
 
 namespace kiln {
@@ -21,7 +22,7 @@ bool moves_only_unit_dims(const transpose& op, const shape& input) {
 }  // namespace
 
 std::optional<value> alias_source(const instruction& i) {
-  if (i.op().is<bounded>()) return i.inputs()[0];
+  if (i.op().is<bounded>() || i.op().is<data_sizes>()) return i.inputs()[0];
   if (i.inputs().size() != 1 || i.outputs().size() != 1) return std::nullopt;
   value input = i.inputs()[0];
   const shape& from = input.type();

@@ -56,7 +56,8 @@ kiln_status kiln_session_program_for(kiln_session* session, const kiln_given_inp
       if (!i.dims && i.rank) throw kiln::error(kiln::error_kind::usage, "the dims of an input are null");
       given.push_back({{i.dims, i.dims + i.rank}, i.data});
     }
-    const auto sizes = sizes_of_inputs(session->described, given, kiln::c_interface::sizes_of(dims, dim_count));
+    auto sizes = sizes_of_inputs(session->described, given, kiln::c_interface::sizes_of(dims, dim_count));
+    session->source->add_data_sizes(sizes, literals_of(session->described, given));
     auto model = session->source->at(sizes);
     *program = new kiln_program{session->source, std::move(model)};
   });

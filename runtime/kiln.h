@@ -213,8 +213,9 @@ kiln_status kiln_session_program(kiln_session* session, const kiln_dim* dims, si
 typedef struct kiln_given_input {
   size_t rank;
   const int64_t* dims;
-  /* Its elements, in host memory. Read only if elements of this input are sizes: the session then has dimensions called
-   * "value.INPUT.ELEMENT". Null: `dims` of the call gives those. */
+  /* Its elements, in host memory. Read only if elements of this input are sizes, or if the model computes sizes from
+   * them: the session then has dimensions called "value.INPUT.ELEMENT" or "value.TENSOR.ELEMENT". Null: `dims` of the
+   * call gives those. */
   const void* data;
 } kiln_given_input;
 /* The same for the sizes that these inputs decide: one entry per input, in the order of the model. `dims` gives the

@@ -2,13 +2,15 @@
 
 #include "ir/bind_shapes.hpp"
 #include "ir/invalid_shape.hpp"
+#include "ir/size_stages.hpp"
 
 namespace kiln {
 model_interface interface_of(const program& p) {
   model_interface result{{}, {}, p.symbols};
+  const std::set<std::string> deciding = inputs_deciding_sizes(p);
   for (value v : p.main().parameters()) {
     const std::string& name = module::parameter_name(v);
-    result.inputs.push_back({name, v.type(), decides_sizes(p.symbols, name)});
+    result.inputs.push_back({name, v.type(), decides_sizes(p.symbols, name) || deciding.contains(name)});
   }
   for (std::size_t i = 0; i < p.main().outputs().size(); ++i)
     result.outputs.push_back({p.main().output_names()[i], p.main().outputs()[i].type(), false});
@@ -38,6 +40,16 @@ dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given
               shapes[i].name);
   }
   return sizes;
+}
+
+std::map<std::string, literal> literals_of(const model_interface& model, std::span<const given_input> inputs) {
+  std::map<std::string, literal> result;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const shape is{model.inputs.at(i).declared.type, {inputs[i].dims.begin(), inputs[i].dims.end()}};
+    const std::span bytes(static_cast<const std::byte*>(inputs[i].data), inputs[i].data ? is.bytes() : 0);
+    if (inputs[i].data) result.emplace(model.inputs[i].name, literal(is, {bytes.begin(), bytes.end()}));
+  }
+  return result;
 }
 
 }  // namespace kiln

@@ -15,7 +15,8 @@ namespace kiln {
 struct model_port {
   std::string name;
   shape declared;
-  bool decides_sizes = false;  // an input some of whose elements are symbols
+  // Sizes depend on its elements: some of them are symbols, or the model computes sizes from them (ir/size_stages.hpp).
+  bool decides_sizes = false;
 };
 
 struct model_interface {
@@ -35,5 +36,8 @@ struct given_input {
 // Throws error{invalid_shape}, naming the input, if one contradicts its declaration, another one or `told`.
 dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs,
                              const dim_bindings& told = {});
+
+// The inputs of a call that are in host memory, by name, as size_resolver::add() takes them.
+std::map<std::string, literal> literals_of(const model_interface& model, std::span<const given_input> inputs);
 
 }  // namespace kiln

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/error.hpp"
+#include "ir/size_resolver.hpp"
 #include "runtime/constant_hashes.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/open_plans.hpp"
@@ -24,11 +25,18 @@ class native_model final : public loaded_model {
 
 class native_source final : public model_source {
  public:
-  native_source(const program& source, std::unique_ptr<device> on, std::size_t most_instances)
+  native_source(const program& source, std::shared_ptr<device> on, std::size_t most_instances)
       : device_(std::move(on)),
         most_(std::max<std::size_t>(1, most_instances)),
         plans_(source.clone(), *device_, {.hashes = &hashes_}) {
     if (symbols().empty()) at({});  // loads now
+    if (has_data_decided_sizes(source))
+      data_sizes_.emplace(plans_.native(), [this](program part) -> size_resolver::part_runner {
+        const auto runs = std::make_shared<native_source>(part, device_, most_);
+        return [runs](const dim_bindings& sizes, std::span<const literal> inputs) {
+          return runs->at(sizes)->executable().evaluate(inputs);
+        };
+      });
   }
   const std::map<std::string, dim_range>& symbols() const override { return plans_.native().symbols; }
 
@@ -39,6 +47,10 @@ class native_source final : public model_source {
     else models_.emplace_front(sizes, std::make_shared<native_model>(make(sizes)));
     while (models_.size() > most_) models_.pop_back();
     return models_.front().second;
+  }
+
+  void add_data_sizes(dim_bindings& sizes, const std::map<std::string, literal>& inputs) override {
+    if (data_sizes_) data_sizes_->add(sizes, inputs);
   }
 
  private:
@@ -55,11 +67,12 @@ class native_source final : public model_source {
   }
 
   constant_hashes hashes_;
-  std::unique_ptr<device> device_;
+  std::shared_ptr<device> device_;
   const std::size_t most_;
   std::mutex mutex_;  // guards what follows
   open_plans plans_;
   std::list<std::pair<dim_bindings, model>> models_;  // the most recently used first
+  std::optional<size_resolver> data_sizes_;           // if data decide sizes
 };
 
 }  // namespace

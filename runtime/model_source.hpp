@@ -59,6 +59,8 @@ class model_source {
   virtual ~model_source() = default;
   virtual const std::map<std::string, dim_range>& symbols() const = 0;
   virtual std::shared_ptr<const loaded_model> at(const dim_bindings& sizes) = 0;
+  // Adds the sizes that data decide (ir/size_resolver.hpp), for a model that has some.
+  virtual void add_data_sizes(dim_bindings& sizes, const std::map<std::string, literal>& inputs) = 0;
 };
 
 native_consent consent_of(const model_request& request);

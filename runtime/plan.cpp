@@ -66,6 +66,9 @@ class plan_printer {
     text_ += fmt::format("  call {} ({}) -> ({})", symbol, names(ids.first(s.input_count)),
                          names(ids.subspan(s.input_count)));
   }
+  void line(const check_step& s, const std::string&) {
+    text_ += fmt::format("  check {} is {}", name(s.computed), s.size);
+  }
   void line(const if_step& s, const std::string&) {
     text_ += fmt::format("  if {} then block {} else block {}", name(s.condition), s.then_block, s.else_block);
   }

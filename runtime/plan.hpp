@@ -96,6 +96,13 @@ struct call_step {
   std::uint32_t first_argument = 0, input_count = 0, argument_count = 0;  // in plan::arguments, inputs first
 };
 
+// Compares a number that the run computed with the size for which the plan was made (ir/ops/data_sizes.hpp). The host
+// waits for it.
+struct check_step {
+  buffer_id computed = 0;
+  std::int64_t size = 0;
+};
+
 struct if_step {
   buffer_id condition = 0;
   std::uint32_t then_block = 0, else_block = 0;
@@ -127,7 +134,8 @@ struct interpreted_step {
   std::vector<shape> input_types;
 };
 
-using plan_work = std::variant<launch_step, copy_step, count_step, call_step, if_step, loop_step, interpreted_step>;
+using plan_work =
+    std::variant<launch_step, copy_step, count_step, call_step, check_step, if_step, loop_step, interpreted_step>;
 
 struct plan_step {
   plan_work what;

@@ -22,6 +22,7 @@ struct named_buffers {
   void operator()(const copy_step& s) { found.insert(s.from); }
   void operator()(const count_step&) {}
   void operator()(const call_step&) {}  // plan::arguments
+  void operator()(const check_step& s) { found.insert(s.computed); }
   void operator()(const if_step& s) { found.insert(s.condition); }
   void operator()(const loop_step& s) {
     found.insert({s.trip_count, s.condition});
@@ -184,6 +185,7 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
       const value alias{const_cast<instruction*>(&i), 0};
       require_equal_sizes(alias, *source);
       values[alias] = values.at(*source);
+      if (const auto* op = i.op().get_if<data_sizes>()) add_size_checks(i, *op, block, s, values);
     } else {
       add_instruction(i, block, s, values, destinations);
     }
@@ -196,6 +198,18 @@ std::uint32_t plan_builder::add_module(const module& m, const std::vector<buffer
       add_step(block, s, copy_step{outputs[i], values.at(v)}, *v.producer, {{outputs[i], values.at(v)}});
   }
   return block;
+}
+
+void plan_builder::add_size_checks(const instruction& i, const data_sizes& op, std::uint32_t block, std::size_t s,
+                                   const value_map& values) {
+  for (std::size_t k = 0; k < op.sizes.size(); ++k) {
+    const dim& size = op.sizes[k];
+    check_step step{values.at(i.inputs()[1 + k])};
+    if (size.is_static()) step.size = size.value();
+    else if (!open_) throw error(error_kind::usage, describe_instruction(i) + " has the open size " + size.str());
+    template_step& made = add_step(block, s, step, i, {step.computed});
+    if (!size.is_static()) made.size = parts_->sizes.add(size);
+  }
 }
 
 void plan_builder::require_equal_sizes(value alias, value source) {

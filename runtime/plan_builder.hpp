@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/ops/data_sizes.hpp"
 #include "ir/ops/structure.hpp"
 #include "runtime/launch_check.hpp"
 #include "runtime/plan.hpp"
@@ -62,6 +63,8 @@ class plan_builder {
   std::set<buffer_id> read_buffers() const;
   void forget_objects();
   void require_equal_sizes(value alias, value source);
+  void add_size_checks(const instruction& i, const data_sizes& op, std::uint32_t block, std::size_t s,
+                       const value_map& values);
 
   // `inputs` are the buffers of the parameters. The results must end up in the buffers `outputs`.
   std::uint32_t add_module(const module& m, const std::vector<buffer_id>& inputs, const std::vector<buffer_id>& outputs,

@@ -99,6 +99,7 @@ bool plan_filler::add_steps() {
       if (step.grid != size_table::none && sizes_[step.grid] == 0) continue;
       made.steps.push_back({step.what, step.instruction});
       origins.push_back(static_cast<std::int64_t>(s));
+      if (step.size != size_table::none) std::get<check_step>(made.steps.back().what).size = sizes_[step.size];
       if (step.grid == size_table::none) continue;
       if (sizes_[step.grid] < 0 || sizes_[step.grid] > most) return false;
       std::get<launch_step>(made.steps.back().what).grid = sizes_[step.grid];

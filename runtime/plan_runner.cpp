@@ -6,6 +6,7 @@
 #include "ir/cancellation.hpp"
 #include "ir/error.hpp"
 #include "ir/loop_trips.hpp"
+#include "ir/ops/data_sizes.hpp"
 
 namespace kiln {
 
@@ -61,6 +62,8 @@ T plan_runner::scalar(buffer_id from) {
   device_.download(&value, pointers_[from], sizeof value, &stream_);
   return value;
 }
+
+void plan_runner::run(const check_step& step) { check_data_size(scalar<std::int64_t>(step.computed), step.size); }
 
 void plan_runner::run(const if_step& step) {
   run_block(scalar<std::uint8_t>(step.condition) ? step.then_block : step.else_block);

@@ -21,6 +21,7 @@ class plan_runner {
   void run(const copy_step& step);
   void run(const count_step& step);
   void run(const call_step& step);
+  void run(const check_step& step);
   void run(const if_step& step);
   void run(const loop_step& step);
   std::int64_t most_scanned_trips(const loop_step& step) const;

@@ -70,10 +70,12 @@ bool plan_series::fits(const std::vector<std::int64_t>& values) const {
   if (!valid_sizes(parts_, values) || !within_room(parts_, values, room_) || !same_rows(values)) return false;
   const std::int64_t most = parts_.target.info().host_memory ? INT64_MAX : most_groups;
   for (const template_block& block : parts_.blocks)
-    for (const template_step& step : block.steps)
+    for (const template_step& step : block.steps) {
+      if (step.size != size_table::none && values[step.size] != sizes_[step.size]) return false;
       if (step.grid != size_table::none &&
           ((values[step.grid] == 0) != (sizes_[step.grid] == 0) || values[step.grid] < 0 || values[step.grid] > most))
         return false;
+    }
   return true;
 }
 

@@ -24,6 +24,7 @@ struct template_step {
   plan_work what;
   std::uint32_t instruction = 0;
   size_table::index grid = size_table::none;  // of a launch of an open kernel
+  size_table::index size = size_table::none;  // of a check_step
   // Index of a use of a row kernel, whose launches and copies replace `what`; or none.
   std::uint32_t rows = size_table::none;
 };

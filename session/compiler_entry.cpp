@@ -29,6 +29,9 @@ class session_source final : public model_source {
   std::shared_ptr<const loaded_model> at(const dim_bindings& sizes) override {
     return std::make_shared<session_model>(session_.at(sizes));
   }
+  void add_data_sizes(dim_bindings& sizes, const std::map<std::string, literal>& inputs) override {
+    session_.add_data_sizes(sizes, inputs);
+  }
 
  private:
   session session_;

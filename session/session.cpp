@@ -48,6 +48,7 @@ session::session(const std::filesystem::path& file, session_options options) {
     std::string name = file.string();
     resources_ =
         std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
+    find_data_sizes(std::nullopt);
     return;
   }
   const auto begin = clock::now();
@@ -75,16 +76,37 @@ void session::open(const std::filesystem::path& file, session_options options) {
   resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), file.string(),
                                                    std::move(embedded), std::move(hints));
   find_native_kernels();
+  find_data_sizes(file);
 }
 
 session::session(program portable, std::string name, session_options options) : portable_(std::move(portable)) {
   chosen_device chosen = device_of(options);
   resources_ = std::make_unique<session_resources>(std::move(options), std::move(chosen), std::move(name), nullptr, "");
+  find_data_sizes(std::nullopt);
 }
 
 // Native kernels with open dims serve all sizes; no others are made.
 void session::find_native_kernels() {
   general_ready_ = !portable_.symbols.empty() && has_native_kernels_only(portable_);
+}
+
+// The parts that compute the sizes find their kernels where this session finds its own, in the file, too.
+void session::find_data_sizes(std::optional<std::filesystem::path> file) {
+  if (!has_data_decided_sizes(portable_)) return;
+  data_sizes_.emplace(portable_, [this, file = std::move(file)](program part) -> size_resolver::part_runner {
+    session_options options = resources_->options();
+    options.observer = [this](const session_event& event) {
+      if (std::holds_alternative<session_events::warning>(event)) resources_->report(event);
+    };
+    options.tuning = tuning_effort::off;
+    const auto runs = file ? std::make_shared<session>(std::move(part), *file, std::move(options))
+                           : std::make_shared<session>(std::move(part), resources_->name(), std::move(options));
+    return [runs](const dim_bindings& sizes, std::span<const literal> inputs) { return runs->at(sizes)->run(inputs); };
+  });
+}
+
+void session::add_data_sizes(dim_bindings& sizes, const std::map<std::string, literal>& inputs) {
+  if (data_sizes_) data_sizes_->add(sizes, inputs);
 }
 
 std::shared_ptr<instance> session::find(const dim_bindings& sizes) {
@@ -333,7 +355,9 @@ std::shared_ptr<instance> session::at(std::span<const literal> inputs) {
                 fmt::format("{} inputs were given, the model has {}", inputs.size(), parameters.size()));
   std::map<std::string, literal> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) given.emplace(module::parameter_name(parameters[i]), inputs[i]);
-  return at(sizes_of_inputs(portable_, given));
+  dim_bindings sizes = sizes_of_inputs(portable_, given);
+  add_data_sizes(sizes, given);
+  return at(sizes);
 }
 
 std::size_t session::instances() const {

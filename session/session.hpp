@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/size_resolver.hpp"
 #include "runtime/open_plans.hpp"
 #include "runtime/verify_ahead.hpp"
 #include "session/background_work.hpp"
@@ -51,6 +52,9 @@ class session {
   std::shared_ptr<instance> at(const dim_bindings& sizes);
   // The same for callers who have bound the program already: `bound` is portable().bind(sizes).
   std::shared_ptr<instance> at(const dim_bindings& sizes, program bound);
+  // Adds the sizes that data decide (ir/size_stages.hpp) to `sizes`, which has a value for all others: computes them
+  // from the inputs. Does nothing for a model without such sizes.
+  void add_data_sizes(dim_bindings& sizes, const std::map<std::string, literal>& inputs);
   // For these inputs, in the order of the main module's parameters. Throws error{invalid_shape} that names an input
   // which contradicts the model.
   std::shared_ptr<instance> at(std::span<const literal> inputs);
@@ -72,6 +76,7 @@ class session {
  private:
   void open(const std::filesystem::path& file, session_options options);
   void find_native_kernels();
+  void find_data_sizes(std::optional<std::filesystem::path> file);
   std::shared_ptr<instance> find(const dim_bindings& sizes);
   std::shared_ptr<instance> first_to_drop();
   void retire(std::shared_ptr<instance> dropped);
@@ -98,9 +103,10 @@ class session {
   std::optional<verify_ahead> verifying_;  // for GPUs
   double read_ms_ = 0;
   std::unique_ptr<session_resources> resources_;
-  std::mutex making_mutex_;  // one instance is made at a time, with all threads
-  bool made_any_ = false;    // under making_mutex_
-  std::mutex ranged_mutex_;  // guards ranged_kernels_
+  std::optional<size_resolver> data_sizes_;  // if data decide sizes of portable_
+  std::mutex making_mutex_;                  // one instance is made at a time, with all threads
+  bool made_any_ = false;                    // under making_mutex_
+  std::mutex ranged_mutex_;                  // guards ranged_kernels_
   std::optional<ranged_kernels> ranged_kernels_;
   std::optional<open_plans> general_plans_;  // of these kernels; under ranged_mutex_, as is what follows
   graph_memory general_graphs_;              // what is known about replaying them

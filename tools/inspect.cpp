@@ -12,6 +12,7 @@
 #include "ir/error.hpp"
 #include "ir/json.hpp"
 #include "ir/printable.hpp"
+#include "ir/size_stages.hpp"
 #include "ir/trust/native_consent.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/compile_worker.hpp"
@@ -270,6 +271,10 @@ void print_contents(const options& o, const container_info& info, const program&
       if (auto found = p.metadata.find(fmt::format("{}:{}", list, name)); found != p.metadata.end())
         print("  {:<24}   {} {}\n", "", list, printable(found->second));
   }
+  if (!document["data_sizes"].empty()) {
+    print("sizes that data decide: a session runs the part of the model that computes them first\n");
+    for (const auto& name : document["data_sizes"]) print("  {}\n", name.get<std::string>());
+  }
   print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
         summary.code_objects, summary.interpreted);
   for (const auto& k : document["kernels"])
@@ -296,6 +301,7 @@ int inspect_file(const options& o, const output_options& output) {
                                   {"kernels", describe_kernels(info, p, summary)}};
   std::vector<std::string> input_names;
   for (value v : p.main().parameters()) input_names.push_back(module::parameter_name(v));
+  document["data_sizes"] = data_decided_sizes(p);
   document["missing_forms"] = summary.missing_forms();
   document["gpu_missing_forms"] = summary.gpu_missing_forms();
   document["inputs"] = describe_values(p.main().parameters(), input_names);

@@ -25,6 +25,7 @@ struct buffer_visitor {
   void operator()(const call_step& s) { arguments(s.first_argument, s.argument_count); }
   void operator()(const copy_step& s) { visit(s.to), visit(s.from); }
   void operator()(const count_step& s) { visit(s.to); }
+  void operator()(const check_step& s) { visit(s.computed); }
   void operator()(const if_step& s) { visit(s.condition), block(s.then_block), block(s.else_block); }
   void operator()(const loop_step& s) {
     for (buffer_id b : {s.trip_count, s.condition}) visit(b);

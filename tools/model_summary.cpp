@@ -68,7 +68,7 @@ model_summary summarize(const program& p) {
         result.native += c->format == code_format::native;
         payloads.insert(c->payload);
         if (has_open_dims(i)) result.open_kernels.try_emplace(c->payload, summarize_open(p, i, c->payload));
-      } else if (i.op().is<reshape>()) {
+      } else if (i.op().is<reshape>() || i.op().is<data_sizes>()) {
         ++result.aliases;
       } else if (!i.op().is<parameter>() && !i.op().is<constant>() && !i.op().is<if_else>() && !i.op().is<loop>()) {
         ++result.interpreted;

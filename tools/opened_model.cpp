@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "ir/invalid_shape.hpp"
 #include "ir/json.hpp"
+#include "ir/size_stages.hpp"
 #include "runtime/graph/graph_usage.hpp"
 #include "tools/npy.hpp"
 #include "tools/random_inputs.hpp"
@@ -93,6 +95,13 @@ std::optional<std::vector<std::string>> texts_of(const program& p, const std::st
   return texts;
 }
 
+std::map<std::string, literal> named(const module& main, const std::vector<literal>& inputs) {
+  std::map<std::string, literal> result;
+  const auto parameters = main.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) result.emplace(module::parameter_name(parameters[i]), inputs[i]);
+  return result;
+}
+
 // Of a program that this process made.
 session_options made_here(session_options options) {
   if (options.compiling == compile_place::workers) options.compiling = compile_place::this_process;
@@ -130,9 +139,10 @@ void opened_model::prepare(const model_options& options) {
       given.emplace(name, literal::filled(type, number));
   }
   if (!options.inputs_dir.empty()) given.merge(read_inputs_of_folder(portable.main(), options.inputs_dir, given));
-  const dim_bindings sizes = sizes_of(portable, given, options);
+  dim_bindings sizes = sizes_of(portable, given, options);
+  const std::vector<std::string> decided = data_decided_sizes(portable);
   for (const auto& [name, range] : portable.symbols)
-    if (!sizes.contains(name))
+    if (!sizes.contains(name) && std::ranges::find(decided, name) == decided.end())
       throw error(
           error_kind::usage,
           fmt::format("dimension '{}' is open: give it a value with --dim {}=N or --shape, or an input that has it",
@@ -142,27 +152,32 @@ void opened_model::prepare(const model_options& options) {
     if (auto found = given.find(module::parameter_name(v)); found != given.end() && found->second.type() != v.type())
       throw error(invalid_shape, fmt::format("input '{}' is {}, the model takes {}", found->first,
                                              found->second.type().str(), v.type().str()));
+  auto inputs_of = [&](const module& main) {
+    std::vector<literal> inputs;
+    for (value v : main.parameters()) {
+      const std::string& name = module::parameter_name(v);
+      const auto found = given.find(name);
+      const auto fill = fills.find(name);
+      inputs.push_back(found != given.end()         ? found->second
+                       : fill != fills.end()        ? literal::filled(v.type(), fill->second)
+                       : !main.has_uses(v.producer) ? untouched_zeros(v.type())
+                                                    : random_input(portable, name, v.type(), options.seed));
+    }
+    return inputs;
+  };
+  if (!decided.empty()) {
+    std::vector<literal> inputs = inputs_of(bound.main());
+    session_.add_data_sizes(sizes, named(bound.main(), inputs));
+    instance_ = session_.at(sizes);
+    inputs_ = std::move(inputs);
+    return;
+  }
   instance_ = session_.at(sizes, std::move(bound));
   // Last, because a damaged file may state inputs of any size, which its kernels do not take.
-  inputs_.clear();
-  for (value v : instance_->bound().main().parameters()) {
-    const std::string& name = module::parameter_name(v);
-    const auto found = given.find(name);
-    const auto fill = fills.find(name);
-    inputs_.push_back(found != given.end()  ? found->second
-                      : fill != fills.end() ? literal::filled(v.type(), fill->second)
-                      : !instance_->bound().main().has_uses(v.producer)
-                          ? untouched_zeros(v.type())
-                          : random_input(instance_->bound(), name, v.type(), options.seed));
-  }
+  inputs_ = inputs_of(instance_->bound().main());
 }
 
-std::map<std::string, literal> opened_model::named_inputs() const {
-  std::map<std::string, literal> result;
-  auto parameters = instance_->bound().main().parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) result.emplace(module::parameter_name(parameters[i]), inputs_[i]);
-  return result;
-}
+std::map<std::string, literal> opened_model::named_inputs() const { return named(instance_->bound().main(), inputs_); }
 
 std::vector<literal> opened_model::run_once() {
   auto begin = std::chrono::steady_clock::now();

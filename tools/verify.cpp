@@ -9,6 +9,7 @@
 #include "aot/pipeline.hpp"
 #include "ir/error.hpp"
 #include "ir/ops/bounded.hpp"
+#include "ir/size_stages.hpp"
 #include "jit/comparison.hpp"
 #include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/library/reference.hpp"
@@ -111,12 +112,21 @@ std::size_t own_outputs(const module& m) {
   return own;
 }
 
+// The sizes of another import of the model that is open: those that data decide are the ones that it computed.
+dim_bindings sizes_for(const program& p, const opened_model& opened) {
+  dim_bindings sizes = sizes_of_inputs(p, opened.named_inputs());
+  for (const std::string& name : data_decided_sizes(p))
+    if (const auto found = opened.instance().sizes().find(name); found != opened.instance().sizes().end())
+      sizes.insert(*found);
+  return sizes;
+}
+
 // Every tensor of the model that some node reads, and its inputs and outputs, computed by the reference.
 std::map<std::string, literal> reference_values(const model_parts& parts, import_options importing,
                                                 const opened_model& opened) {
   const std::string bytes = parts.with_all_outputs();
   const program all = import_onnx(std::as_bytes(std::span(bytes)), importing);
-  const program bound = all.bind(sizes_of_inputs(all, opened.named_inputs()));
+  const program bound = all.bind(sizes_for(all, opened));
   const auto computed = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
   std::map<std::string, literal> values = opened.named_inputs();
   for (std::size_t i = 0; i < computed.size(); ++i)
@@ -217,7 +227,7 @@ int verify_model(options o, const output_options& output) {
                 "the model has custom operators, which have no built-in reference: give the expected outputs beside "
                 "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
   if (expected.empty()) {
-    program bound = reference.bind(sizes_of_inputs(reference, opened.named_inputs()));
+    program bound = reference.bind(sizes_for(reference, opened));
     expected = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
   }
 

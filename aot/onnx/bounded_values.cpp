@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "aot/onnx/bounded_dims.hpp"
+#include "aot/onnx/sizes_of_data.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -55,6 +56,7 @@ shape capacity_of(const import_state& state, const shape& type) {
 
 value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least) {
   import_state& state = n.owner.state();
+  if (const auto size = size_of_data(n, count)) return n.b.slice_axis(data, axis, 0, *size);
   auto known = std::ranges::find(state.bounded, count, &bounded_dim::count);
   if (known == state.bounded.end()) {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));

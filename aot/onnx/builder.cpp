@@ -274,6 +274,14 @@ std::optional<known_elements> builder::known_result(const operation& op, const s
   return evaluate_known(op, shapes, values, output, facts());
 }
 
+std::optional<known_elements> builder::know_again(value v) {
+  std::vector<shape> shapes;
+  for (value input : v.producer->inputs()) shapes.push_back(input.type());
+  auto elements = known_result(v.producer->op(), v.producer->inputs(), shapes, v.type());
+  if (elements) known_[v] = *elements;
+  return elements;
+}
+
 std::optional<known_fractions> builder::fractions_of_value(value v) const {
   if (auto found = fractions_.find(v); found != fractions_.end()) return found->second;
   if (auto elements = known(v)) return fractions_of(*elements);

@@ -48,6 +48,8 @@ class builder {
   std::optional<known_elements> known(value v) const;
   // The one known value that all elements share, if there is one. Works for results with symbolic dims, too.
   std::optional<dim> uniform(value v) const;
+  // Evaluates the producer of v again, whose inputs may be known by now, and records the result.
+  std::optional<known_elements> know_again(value v);
   void set_known(value v, known_elements elements) { known_[v] = std::move(elements); }
   // Records that `count` (i64[1]) holds the value of the symbol.
   void set_count(const dim& symbol, value count) {

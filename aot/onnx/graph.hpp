@@ -32,6 +32,12 @@ struct bounded_dim {
   dim most = 0;  // upper bound of the count; contains no counts
 };
 
+// A number that the main graph computes and that is a size, represented in shapes by a symbol (sizes_of_data.hpp).
+struct size_of_data_symbol {
+  dim symbol;
+  value number;  // i64[1], in the main module
+};
+
 // State shared by all scopes of one import.
 struct import_state {
   program result;
@@ -46,6 +52,9 @@ struct import_state {
   dim_params dimensions = {};  // dimensions of the main graph's inputs
   // Whether elements of the main graph's small integer inputs are treated as symbols.
   bool values_as_symbols = false;
+  // Whether numbers that the main graph computes may become symbols, too (sizes_of_data.hpp), and those that did.
+  bool data_decides_sizes = false;
+  std::vector<size_of_data_symbol> sizes_of_data = {};
   // Least values of those of these symbols that may be negative (input_values.hpp); null if none may be.
   const std::map<std::string, std::int64_t>* least_values = nullptr;
   std::map<std::string, dim> equal = {};  // symbols that are defined by other dimensions (unify.hpp)

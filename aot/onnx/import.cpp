@@ -11,6 +11,7 @@
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operator_versions.hpp"
+#include "aot/onnx/sizes_of_data.hpp"
 #include "aot/onnx/unify.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/dims_differ.hpp"
@@ -158,6 +159,7 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   if (names.empty()) throw error(error_kind::invalid_model, what + " has no outputs");
   record_texts(state, outputs, names);
   state.result.main().set_outputs(std::move(outputs), std::move(names));
+  mark_sizes_of_data(state);
   erase_dead(state);
   state.result.guards = state.known.guards;
   record_symbols(state);
@@ -185,7 +187,7 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   branch_decisions branches;
   // The failure of the first attempt that had all the assumptions it asked for.
   std::exception_ptr first_failure;
-  bool values_as_symbols = false, pasts_may_be_empty = true;
+  bool values_as_symbols = false, data_decides_sizes = false, pasts_may_be_empty = true;
   // Least values of elements of inputs that may be negative; no longer used once an import with them has failed.
   std::map<std::string, std::int64_t> least_values;
   bool values_may_be_negative = true;
@@ -199,6 +201,7 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
+    state.data_decides_sizes = data_decides_sizes;
     if (values_may_be_negative) state.least_values = &least_values;
     state.pasts_may_be_empty = pasts_may_be_empty;
     state.branches = &branches;
@@ -234,10 +237,15 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
           continue;
         }
         if (!first_failure) first_failure = std::current_exception();
+        if (!data_decides_sizes && (dynamic_cast<const value_needed*>(&e) || !state.bounded.empty())) {
+          values_as_symbols = values_may_be_negative = data_decides_sizes = true;
+          equal.clear(), branches = {}, least_values.clear();
+          continue;
+        }
       }
       if (branches.next_attempt(equal)) continue;
       if (!state.has_empty_pasts) std::rethrow_exception(first_failure);
-      pasts_may_be_empty = values_as_symbols = false;
+      pasts_may_be_empty = values_as_symbols = data_decides_sizes = false;
       equal.clear(), branches = {}, first_failure = nullptr;
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "aot/onnx/input_values.hpp"
+#include "aot/onnx/sizes_of_data.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/error.hpp"
 
@@ -86,6 +87,7 @@ std::vector<std::string> node::texts(std::string_view name) const {
 
 known_elements node::known(std::size_t i, std::string_view what) const {
   auto elements = b.known(in(i));
+  if (!elements) elements = elements_of_data(*this, in(i), proto.input(static_cast<int>(i)));
   if (!elements) throw value_needed(described(i, what) + " must be known at import, but " + advice_to_know(in(i)));
   return *elements;
 }

@@ -50,7 +50,7 @@ bool foldable(const module& m, const instruction& at) {
     return from.is<constant>() || from.is<broadcast>() || from.is<iota>() || is_empty(input.type());
   });
   if (!known && !std::ranges::any_of(at.outputs(), is_empty)) return false;
-  if (op.is<code_object>() || op.is<bounded>() || stays_packed(m, at)) return false;
+  if (op.is<code_object>() || op.is<bounded>() || op.is<data_sizes>() || stays_packed(m, at)) return false;
   if (!std::ranges::all_of(at.outputs(), [](const shape& out) { return out.is_static(); })) return false;
   if (std::ranges::all_of(at.outputs(), is_empty)) return true;
   // A broadcast that only adds dims of 1 acts as a reshape of its constant.

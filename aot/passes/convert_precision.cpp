@@ -99,7 +99,8 @@ class converter {
         i.op().is<convert>() && is_integer(i.outputs()[0].type) && exact_.contains(i.inputs()[0].producer);
     std::vector<value> inputs;
     // A custom operator's kernel is compiled for its types, and outputs keep theirs.
-    bool as_written = exact || to_integer || i.op().is<code_object>() || i.op().is<bounded>() || i.op().is<bit_cast>();
+    bool as_written = exact || to_integer || i.op().is<code_object>() || i.op().is<bounded>() ||
+                      i.op().is<data_sizes>() || i.op().is<bit_cast>();
     for (value v : i.inputs()) inputs.push_back(as_written ? as(mapped(v), v.type().type) : narrowed(v));
     operation op = exact ? i.op() : changed(i.op());
     std::vector<module*> bodies;

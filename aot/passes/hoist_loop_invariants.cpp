@@ -16,7 +16,8 @@ namespace {
 
 bool may_move(const instruction& at) {
   const operation& op = at.op();
-  return at.bodies().empty() && !op.is<parameter>() && !op.is<constant>() && !op.is<bounded>() && !op.is<code_object>();
+  return at.bodies().empty() && !op.is<parameter>() && !op.is<constant>() && !op.is<bounded>() &&
+         !op.is<data_sizes>() && !op.is<code_object>();
 }
 
 bool computes(const operation& op) { return keeps_indices(op) || role_of(op) == kernel_role::anchor; }

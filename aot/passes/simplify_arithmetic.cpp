@@ -55,14 +55,21 @@ value behind_broadcasts(rewriter& write, value root, const match::captures&) {
   return write.broadcast_to(write.add(root.producer->op(), sources), wanted);
 }
 
-// ((y ∘ c1) ∘ c2) → y ∘ (c1 ∘ c2), for sums and products of floats.
-rule merged_chain(scalar_function f) {
-  return {"merged_chain",
-          floating(f).inputs(
-              {function(f).single_use().inputs({varying().as("y"), fixed().as("first")}), fixed().as("second")}),
-          [f](rewriter& write, value, const match::captures& found) {
-            return write.apply(f, {found["y"], write.apply(f, {found["first"], found["second"]})});
-          }};
+// Whether a comparison of `x` with 0 only chooses between multiples of x, as LeakyRelu is written: the choice does not
+// matter near 0.
+bool chooses_multiples(const instruction& comparison, value x) {
+  const auto& sides = comparison.inputs();
+  if (std::ranges::none_of(sides, [](value v) { return splat_of(v) == 0.0; })) return false;
+  auto is_multiple = [&](value v) {
+    const auto* e = v.producer->op().get_if<elementwise>();
+    return v == x || splat_of(v) == 0.0 ||
+           (e && e->function == mul && std::ranges::count(v.producer->inputs(), x) == 1);
+  };
+  return std::ranges::all_of(comparison.users(), [&](const instruction* user) {
+    const auto* e = user->op().get_if<elementwise>();
+    return e && e->function == where && user->inputs()[0].producer == &comparison && is_multiple(user->inputs()[1]) &&
+           is_multiple(user->inputs()[2]);
+  });
 }
 
 // Whether a small error of `x` may become a large one: x reaches an operation that jumps (floor, a comparison, a
@@ -84,11 +91,13 @@ bool reaches_a_jump(value x) {
           case ceil:
           case mod:
           case fmod:
-          case equal:
+          case equal: return true;
           case less:
           case less_equal:
           case greater:
-          case greater_equal: return true;
+          case greater_equal:
+            if (!chooses_multiples(*user, seen[at])) return true;
+            continue;
           case add:
           case sub:
           case mul:
@@ -110,6 +119,18 @@ bool reaches_a_jump(value x) {
     }
   }
   return false;
+}
+
+// ((y ∘ c1) ∘ c2) → y ∘ (c1 ∘ c2), for sums and products of floats. The rounding may change, so not
+// where a jump follows.
+rule merged_chain(scalar_function f) {
+  return {"merged_chain",
+          floating(f).inputs(
+              {function(f).single_use().inputs({varying().as("y"), fixed().as("first")}), fixed().as("second")}),
+          [f](rewriter& write, value root, const match::captures& found) -> value {
+            if (reaches_a_jump(root)) return {};
+            return write.apply(f, {found["y"], write.apply(f, {found["first"], found["second"]})});
+          }};
 }
 
 // x / c → x * (1/c) for a constant divisor whose reciprocal is a normal number. Where the result must be exact, only

@@ -5,6 +5,7 @@
 #include "ir/ops/attention.hpp"
 #include "ir/ops/bounded.hpp"
 #include "ir/ops/contraction.hpp"
+#include "ir/ops/data_sizes.hpp"
 #include "ir/ops/elementwise.hpp"
 #include "ir/ops/movement.hpp"
 #include "ir/ops/recurrent.hpp"

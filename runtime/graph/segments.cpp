@@ -101,6 +101,7 @@ class cutter {
     touch(s.to, true);
     use(true, s.counter);
   }
+  void look_at(const check_step&) {}
   void look_at(const if_step&) {}
   void look_at(const loop_step&) {}
   void look_at(const interpreted_step&) {}

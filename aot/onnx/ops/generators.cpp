@@ -4,6 +4,7 @@
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/sizes_of_data.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -67,13 +68,28 @@ std::optional<dim> count_of_real_range(node& n) {
   return b.facts().max(known->at(0), 0);
 }
 
+// The number of elements of a range whose bounds are floats that the model computes from data.
+std::optional<dim> count_of_computed_range(node& n, value start, value delta) {
+  builder& b = n.b;
+  const bool constant = b.constant_of(n.in(0)) && b.constant_of(n.in(1)) && b.constant_of(n.in(2));
+  if (constant || !is_float(n.type(0).type) || !n.owner.state().data_decides_sizes) return std::nullopt;
+  value span = b.binary(fn::sub, b.with_dims(n.in(1), {}), start);
+  value count = b.to_type(b.unary(fn::ceil, b.binary(fn::div, span, delta)), element_type::i64);
+  return size_of_data(n, b.with_dims(b.binary(fn::max, count, 0.0), {1}));
+}
+
 // start + i * delta for i in [0, ceil((limit - start) / delta)).
 std::vector<value> range(node& n) {
   builder& b = n.b;
   element_type type = n.type(0).type;
   value start = b.with_dims(n.in(0), {}), delta = b.with_dims(n.in(2), {});
   dim count;
-  auto from = b.known(n.in(0)), to = b.known(n.in(1)), by = b.known(n.in(2));
+  auto known = [&](int i) {
+    const value v = n.in(static_cast<std::size_t>(i));
+    auto elements = b.known(v);
+    return elements ? elements : elements_of_data(n, v, n.proto.input(i));
+  };
+  auto from = known(0), to = known(1), by = known(2);
   if (from && to && by) {
     if (from->size() != 1 || to->size() != 1 || by->size() != 1) invalid("start, limit and delta must be scalars");
     dim span = (*to)[0] - (*from)[0], step = (*by)[0];
@@ -89,6 +105,7 @@ std::vector<value> range(node& n) {
     }
   } else {
     auto computed = count_of_real_range(n);
+    if (!computed) computed = count_of_computed_range(n, start, delta);
     // The limit may follow from the elements of an input. Asking for it lets the import start again with them.
     if (!computed && !b.constant_of(n.in(1))) n.known(1, "limit");
     if (computed) {
@@ -181,7 +198,8 @@ std::vector<value> blackman(node& n) { return {cosine_window(n, 0.42, 0.5, 0.08)
 constexpr operator_row rows[] = {
     {"Constant", constant_node},
     {"ConstantOfShape", constant_of_shape, 9, "shape known at import"},
-    {"Range", range, 11, "bounds that are numbers, small integer inputs or computed from sizes"},
+    {"Range", range, 11,
+     "in bodies of If and Loop: bounds that are numbers, small integer inputs or computed from sizes"},
     {"EyeLike", eye_like, 9},
     {"Trilu", trilu, 14},
     {"OneHot", one_hot, 9, "depth known at import"},

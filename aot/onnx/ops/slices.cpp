@@ -117,7 +117,9 @@ std::vector<value> sliced_by_data(node& n) {
 
 std::vector<value> sliced(node& n) {
   // First ask for the inputs that the bounds depend on; the sizes of the result are then exact.
-  if (n.opset >= 10 && n.owner.state().values_as_symbols && !(is_known(n, 1) && is_known(n, 2)))
+  const import_state& state = n.owner.state();
+  if (n.opset >= 10 && state.values_as_symbols && !(is_known(n, 1) && is_known(n, 2)) &&
+      !(state.data_decides_sizes && is_known(n, 1)))
     return sliced_by_data(n);
   value x = n.in(0);
   const auto dims = x.type().dims;

@@ -320,14 +320,6 @@ TEST(bounded_dims, open_dimensions_bound_the_size) {
 }
 
 TEST(bounded_dims, uses_that_mix_places_are_refused_by_name) {
-  model_builder last = places();
-  last.output("s", int64_type);
-  graph_builder::attribute(last.node("ArgMax", {"y"}, {"s"}), "select_last_index", 1);
-  graph_builder::attribute(*last.graph.mutable_node(1), "axis", 1);
-  expect_refused(last,
-                 "'ArgMax_node (ArgMax)' needs the size of a result that depends on data: arg_reduce does not work "
-                 "element by element along that axis");
-
   model_builder inside;
   inside.input("x", float_type, {"3"}).input("n", int64_type, {}).input("c", bool_type, {}).output("y", int64_type);
   inside.integers("start", {1, 3}, {0, 0, 0});

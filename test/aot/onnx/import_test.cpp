@@ -124,9 +124,9 @@ TEST(dims, a_symbolic_dimension_can_become_data) {
   EXPECT_EQ(evaluate(bound.main(), inputs)[0].to_int64(), (std::vector<std::int64_t>{5, 3}));
 }
 
-TEST(dims, a_shape_that_depends_on_data_is_refused) {
+TEST(dims, a_rank_that_depends_on_data_is_refused) {
   model_builder m;
-  m.input("x", float_type, {"6"}).input("s", float_type, {"2"}).output("y");
+  m.input("x", float_type, {"6"}).input("s", float_type, {"n"}).output("y");
   model_builder::attribute(m.node("Cast", {"s"}, {"sizes"}), "to", int64_type);
   m.node("Reshape", {"x", "sizes"}, {"y"});
   expect_error(

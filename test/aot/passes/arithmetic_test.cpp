@@ -149,6 +149,27 @@ TEST(arithmetic_on_reals, keeps_divisions_whose_results_must_be_exact) {
   EXPECT_EQ(divisions(41, tanh), 0);
 }
 
+// (x * 0.1) * 10 may be less than x * (0.1 * 10), which matters where a jump follows. Where a comparison with 0 only
+// chooses between multiples of a number, as in LeakyRelu, it does not.
+TEST(arithmetic_on_reals, merges_chains_unless_a_jump_follows) {
+  auto products = [](auto behind) {
+    auto build = [&](builder& b) {
+      value x = b.f(mul, b.f(mul, b.p("x", {7}), b.c(0.1)), b.c(10.5));
+      b.out({behind(b, x)});
+    };
+    program p = transformed(build, {simplify()});
+    int found = 0;
+    for (const instruction& i : p.main().instructions())
+      if (const auto* e = i.op().get_if<elementwise>()) found += e->function == mul;
+    return found;
+  };
+  EXPECT_EQ(products([](builder& b, value x) { return b.f(floor, {x}); }), 2);
+  EXPECT_EQ(products([](builder& b, value x) { return b.f(greater, x, b.c(1)); }), 2);
+  EXPECT_EQ(products([](builder& b, value x) { return b.f(tanh, {x}); }), 1);
+  auto leaky = [](builder& b, value x) { return b.f(where, {b.f(less, x, b.c(0)), b.f(mul, x, b.c(0.25)), x}); };
+  EXPECT_EQ(products(leaky), 2);  // one is LeakyRelu's
+}
+
 value mean(builder& b, value x, std::vector<std::int64_t> axes) {
   return b.m.add(reduce{reduction_kind::mean, std::move(axes), true}, {x});
 }
