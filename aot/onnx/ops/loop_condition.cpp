@@ -45,7 +45,7 @@ class condition_reader {
     loop_condition result;
     result.complete = read_part(body_.output(0).name());
     find_candidates();
-    while (!candidates_.empty() && !try_candidates(result)) {}
+    while ((!candidates_.empty() || !comparisons_left_.empty()) && !try_candidates(result)) {}
     if (result.countdowns.size() < comparisons_.size()) result.complete = false;
     return result;
   }
@@ -101,6 +101,11 @@ class condition_reader {
       const auto known = n_.b.known(n_.in(input));
       if (known && known->size() == 1 && type.is_static() && is_integer(type.type)) candidates_.insert(input - 2);
     }
+    drop_unknown();
+  }
+
+  // Drops candidates whose next value is computed from other things, and leaves the comparisons of candidates.
+  void drop_unknown() {
     comparisons_left_ = comparisons_;
     // Dropping one candidate may leave another without its sources.
     for (bool again = true; again;)
@@ -112,8 +117,8 @@ class condition_reader {
     });
   }
 
-  // Adds the nodes that compute the name. Returns false if they read anything but constants, values from outside and
-  // candidates.
+  // Adds the nodes that compute the name. Returns false if they read anything but constants, values from outside, the
+  // number of the trip and candidates.
   bool add_sources(const std::string& name, std::set<const ::onnx::NodeProto*>& nodes) const {
     if (const ::onnx::NodeProto* from = producer_of(name)) {
       if (!nodes.insert(from).second) return true;
@@ -122,7 +127,8 @@ class condition_reader {
              std::ranges::all_of(from->input(), [&](const std::string& each) { return add_sources(each, nodes); });
     }
     for (int i = 0; i < body_.input_size(); ++i)
-      if (body_.input(i).name() == name) return i >= 2 && candidates_.contains(static_cast<std::size_t>(i) - 2);
+      if (body_.input(i).name() == name)
+        return i == 0 || (i >= 2 && candidates_.contains(static_cast<std::size_t>(i) - 2));
     return true;
   }
 
@@ -138,22 +144,25 @@ class condition_reader {
     captures outer;
     capture(n_, part, outer);
     body_module trial(n_, "trial");
-    std::map<std::size_t, dim> symbols;
-    for (std::size_t i : candidates_) {
-      const std::string& name = body_.input(static_cast<int>(i) + 2).name();
-      value at = trial.made.add_parameter(name, n_.type(i + 2));
-      const dim symbol = dim::symbol(trial.made.name() + ".carried" + std::to_string(i));
-      n_.owner.state().known.facts.set_range(symbol.str(), -largest_dim, largest_dim);
+    const auto add_index = [&](int input, const shape& type, const std::string& role, std::int64_t least) {
+      const std::string& name = body_.input(input).name();
+      value at = trial.made.add_parameter(name, type);
+      const dim symbol = dim::symbol(trial.made.name() + role);
+      n_.owner.state().known.facts.set_range(symbol.str(), least, largest_dim);
       trial.b.set_count(symbol, trial.b.with_dims(trial.b.to_type(at, element_type::i64), {1}));
       trial.b.set_known(at, {symbol});
       trial.inside.define(name, at);
-      symbols.emplace(i, symbol);
-    }
+      return symbol;
+    };
+    const dim trip = add_index(0, {element_type::i64, {}}, ".trip", 0);
+    std::map<std::size_t, dim> symbols;
+    for (std::size_t i : candidates_)
+      symbols.emplace(i,
+                      add_index(static_cast<int>(i) + 2, n_.type(i + 2), ".carried" + std::to_string(i), -largest_dim));
     trial.capture(outer);
     trial.inside.run(part);
     const std::vector<value> outputs = trial.inside.outputs(part);
     std::map<std::string, dim> at_trip;
-    const dim trip = dim::symbol(trial.made.name() + ".trip");
     auto output = outputs.begin();
     std::set<std::size_t> uneven;
     for (const auto& [i, symbol] : symbols) {
@@ -170,7 +179,7 @@ class condition_reader {
     if (!uneven.empty()) {
       result = {{}, {}, result.complete};
       std::erase_if(candidates_, [&](std::size_t i) { return uneven.contains(i); });
-      find_candidates_left();
+      drop_unknown();
       return false;
     }
     for (const ::onnx::NodeProto* each : comparisons_left_) {
@@ -178,12 +187,6 @@ class condition_reader {
       if (left && right) add_countdown(result, *each, left->replace(at_trip), right->replace(at_trip), trip);
     }
     return true;
-  }
-
-  void find_candidates_left() {
-    const std::set<std::size_t> kept = candidates_;
-    find_candidates();
-    std::erase_if(candidates_, [&](std::size_t i) { return !kept.contains(i); });
   }
 
   // The part of the body that computes the next values of the candidates, in their order, and what is compared.

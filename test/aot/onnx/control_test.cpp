@@ -202,6 +202,7 @@ struct counted {
   std::string compare;
   bool bound_first = false;
   bool huge_trip_count = false;  // as torch.jit.script writes
+  bool counts_trips = false;     // whether the number of the trip is compared, too, as Keras 3 does
 };
 
 // The indices of all trips, collected, with the size of x as the bound.
@@ -236,7 +237,12 @@ std::vector<double> count_to_size(const counted& form, std::int64_t size) {
   // tf2onnx compares floats.
   m.attribute(body.node("Cast", {"next"}, {"next_number"}), "to", float_type);
   m.attribute(body.node("Cast", {"limit"}, {"limit_number"}), "to", float_type);
-  compare(body, "next_number", "limit_number", "goes_on");
+  compare(body, "next_number", "limit_number", form.counts_trips ? "below" : "goes_on");
+  if (form.counts_trips) {
+    m.attribute(body.node("Cast", {"trip"}, {"trip_number"}), "to", float_type);
+    body.node("Less", {"trip_number", "limit_number"}, {"trip_below"});
+    body.node("And", {"trip_below", "below"}, {"goes_on"});
+  }
   const program p = m.import();
   for (const instruction& i : p.main().instructions())
     if (const auto* op = i.op().get_if<loop>()) EXPECT_TRUE(op->count().has_value()) << p.str();
@@ -256,6 +262,7 @@ TEST(control, loops_that_count_in_other_forms) {
     for (bool huge : {false, true}) {
       SCOPED_TRACE(std::to_string(size) + (huge ? " with a trip count" : ""));
       EXPECT_EQ(count_to_size({0, 1, "Less", false, huge}, size), trips(0, 1, [&](auto i) { return i < size; }));
+      EXPECT_EQ(count_to_size({0, 1, "Less", false, huge, true}, size), trips(0, 1, [&](auto i) { return i < size; }));
       EXPECT_EQ(count_to_size({2, 3, "Less", false, huge}, size), trips(2, 3, [&](auto i) { return i < size; }));
       EXPECT_EQ(count_to_size({1, 2, "LessOrEqual", false, huge}, size),
                 trips(1, 2, [&](auto i) { return i <= size; }));
