@@ -113,7 +113,10 @@ class growing {
                 found == known.end() ? std::nullopt : std::optional(found->second));
     }
     trial.capture(outer);
+    // What the trial assumes about its sizes is assumed again by the import that stays.
+    const std::vector<dim_guard> guards = state_.known.guards;
     trial.inside.run(copy);
+    state_.known.guards = guards;
     return outputs_of(trial, copy);
   }
 

@@ -160,7 +160,9 @@ class condition_reader {
       symbols.emplace(i,
                       add_index(static_cast<int>(i) + 2, n_.type(i + 2), ".carried" + std::to_string(i), -largest_dim));
     trial.capture(outer);
+    const std::vector<dim_guard> guards = n_.owner.state().known.guards;
     trial.inside.run(part);
+    n_.owner.state().known.guards = guards;
     const std::vector<value> outputs = trial.inside.outputs(part);
     std::map<std::string, dim> at_trip;
     auto output = outputs.begin();

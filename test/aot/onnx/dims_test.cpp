@@ -76,6 +76,24 @@ TEST(open_dims, a_slice_that_may_start_before_the_axis_is_checked_when_the_sizes
   EXPECT_NE(why.find("slices at"), std::string::npos) << why;
 }
 
+// A pooling of 2 halves three times: 8 pixels become 1, and 7 become none.
+TEST(open_dims, images_that_are_too_small_for_a_window_are_refused) {
+  model_builder m;
+  m.input("x", float_type, {"1", "1", "n", "8"}).output("y");
+  std::string from = "x";
+  for (const char* to : {"a", "b", "c"}) {
+    auto& pool = m.node("MaxPool", {from}, {to});
+    m.attribute(pool, "kernel_shape", std::vector<std::int64_t>{2, 2});
+    m.attribute(pool, "strides", std::vector<std::int64_t>{2, 2});
+    from = to;
+  }
+  m.node("GlobalAveragePool", {from}, {"y"});
+  program p = m.import();
+  EXPECT_EQ(run(p, {counting({1, 1, 8, 8})}).to_doubles(), (std::vector<double>{63}));
+  std::string why = refusal([&] { run(p, {counting({1, 1, 7, 8})}); });
+  EXPECT_NE(why.find("a window of 2 does not fit"), std::string::npos) << why;
+}
+
 TEST(open_dims, integer_division_of_shapes_rounds_towards_zero) {
   model_builder m;
   m.input("x", float_type, {"s"}).output("y", int64_type);
@@ -192,7 +210,7 @@ model_builder half_and_back() {
 
 TEST(open_dims, what_only_some_sizes_make_equal_is_checked_when_the_sizes_are_known) {
   program p = half_and_back().import();
-  EXPECT_EQ(p.guards.size(), 2u);
+  EXPECT_EQ(p.guards.size(), 4u);  // of two axes: the halves fit, and there is something to halve
   EXPECT_EQ(run(p, {counting({1, 1, 4, 6})}).type().dims[1], dim(2));
   std::string why = refusal([&] { run(p, {counting({1, 1, 5, 6})}); });
   EXPECT_NE(why.find("dimensions 'h' = 5 and '2*floor(h/2)' = 4 must be equal"), std::string::npos) << why;
