@@ -7,7 +7,8 @@ Each problem (f16 where its name has no other type) is compiled by Kiln, by Trit
 compiler. A line is about the inner loop with most matrix instructions:
 
     loop, matrix   instructions, and how many of them are MFMA or WMMA
-    lds, global    bytes that a wave moves to or from LDS, and loads from memory, for 1,000 operations of its matrix unit
+    lds, global    bytes that a wave moves to or from LDS (loads from memory that go there directly, too), and loads from memory, for 1,000 operations of
+                   its matrix unit
     width          mean bytes of a load, for each lane
     registers, spills, waves (on a SIMD, as registers allow)
     filled         share of the device's SIMDs that work, over all rounds of workgroups
@@ -41,18 +42,18 @@ PROBLEMS = {"product_4096": ("product", 4096, 4096, 4096), "product_1024": ("pro
             "product_bf16_4096": ("product_bf16", 4096, 4096, 4096), "product_i8_1024": ("product_i8", 1024, 1024, 1024), "product_int4_512x4096": ("product_int4", 512, 4096, 4096),
             "convolution_56x64": ("convolution", 8, 56, 64, 64, 3, 1), "convolution_56x128_half": ("convolution", 8, 56, 128, 128, 3, 2), "convolution_14x256": ("convolution", 32, 14, 256, 256, 3, 1),
             "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1), "softmax_4096x1024": ("softmax", 4096, 1024), "layer_norm_4096x768": ("layer_norm", 4096, 768)}
-# For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes of LDS and of vector memory (the compute unit's 128 and 64,
-# divided among its SIMDs), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
+# For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes written to LDS, bytes read from it, and bytes of vector memory (the
+# compute unit's 128, 128 and 64, divided among its SIMDs; CDNA 4 reads twice as much of LDS, AMD's CDNA 4 white paper), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
 # instructions share a pipe, and vector registers of a lane; and the device's compute units with their SIMDs. The products follow from AMD's published peaks: MI300X 1307
 # TFLOP/s = 304 units x 4 x 512 x 2.1 GHz, MI355X 2517 = 256 x 4 x 1024 x 2.4, RX 7900 XTX 123 = 96 x 2 x 256 x 2.5,
 # RX 9070 XT 195 = 64 x 2 x 512 x 2.97, and of i8 2615, 5033, 123 and 389 TOP/s. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
-SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, bytes=2, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
-         "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, bytes=2, lds=32, memory=16, vector=4, exp=16, shared=False, registers=512),
-         "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, bytes=1, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
-         "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, bytes=2, lds=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
+SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, bytes=2, lds=32, lds_read=32, memory=16, vector=4, exp=16, shared=False, registers=512),
+         "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, bytes=2, lds=32, lds_read=64, memory=16, vector=4, exp=16, shared=False, registers=512),
+         "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, bytes=1, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
+         "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, bytes=2, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
 # Bytes that the device's memory moves in a clock (5.3, 8.0, 0.96 and 0.64 TB/s), and MHz, as AMD's product pages give them.
 DEVICES = {"gfx942": (5.3e12 / 2.1e9, 2100), "gfx950": (8.0e12 / 2.4e9, 2400), "gfx1100": (0.96e12 / 2.5e9, 2500), "gfx1201": (0.64e12 / 2.97e9, 2970)}
-LDS = ("ds_read", "ds_load", "ds_write", "ds_store")
+LDS_READS, LDS_WRITES = ("ds_read", "ds_load"), ("ds_write", "ds_store")
 
 
 ROWS = ("softmax", "layer_norm")
@@ -65,6 +66,17 @@ def matrix_operations(x):
 
 def lds_bytes(x):
     return amd_code.bytes_of(x) * (2 if re.search(r"(read|load|write|store)_?2", x.name) else 1)
+
+
+def goes_to_lds(x):
+    """A load from memory whose result is written to LDS instead of registers (Triton's on gfx950)."""
+    return amd_code.is_load(x) and re.search(r"\blds\b|_load_lds_", x.text) is not None
+
+
+def lds_traffic(code, simd, reads=LDS_READS):
+    """Bytes that a wave reads from LDS, and bytes that it writes there."""
+    return (simd["lanes"] * sum(lds_bytes(x) for x in code if x.name.startswith(reads)),
+            simd["lanes"] * sum(lds_bytes(x) for x in code if x.name.startswith(LDS_WRITES) or goes_to_lds(x)))
 
 
 def filled(launch, simd):
@@ -80,19 +92,19 @@ def judged(loop, simd, registers, spills, launch):
     if not operations:
         return None
     loads = [x for x in loop if amd_code.is_load(x)]
-    lds = simd["lanes"] * sum(lds_bytes(x) for x in loop if x.name.startswith(LDS))
+    read, written = lds_traffic(loop, simd)
     memory = simd["lanes"] * sum(map(amd_code.bytes_of, loads))
     parts = [p for x in loop for p in x.parts if p.name.startswith("v_") and not amd_code.is_matrix(x)]
     exps = sum(p.name.startswith(("v_exp", "v_rcp", "v_log")) for p in parts)
     # Two parts of one instruction are issued together.
     vector = sum(1 for x in loop if x.name.startswith("v_") and not amd_code.is_matrix(x)) - exps
     of_bytes = any(amd_code.is_matrix(x) and re.search(r"_i8|iu8", x.name) for x in loop)
-    clocks = {"matrix": operations / (simd["matrix"] * (simd["bytes"] if of_bytes else 1)), "vector": vector * simd["vector"] + exps * simd["exp"], "lds": lds / simd["lds"], "memory": memory / simd["memory"]}
+    clocks = {"matrix": operations / (simd["matrix"] * (simd["bytes"] if of_bytes else 1)), "vector": vector * simd["vector"] + exps * simd["exp"], "lds": read / simd["lds_read"] + written / simd["lds"], "memory": memory / simd["memory"]}
     if simd["shared"]:
         clocks["vector"] += clocks["matrix"]
     slowest = max(clocks, key=clocks.get)
     rounded = -(-max(registers, 1) // 8) * 8
-    return {"loop": len(loop), "matrix": sum(map(amd_code.is_matrix, loop)), "lds": 1000 * lds / operations, "global": 1000 * memory / operations,
+    return {"loop": len(loop), "matrix": sum(map(amd_code.is_matrix, loop)), "lds": 1000 * (read + written) / operations, "global": 1000 * memory / operations,
             "width": sum(map(amd_code.bytes_of, loads)) / len(loads) if loads else 0, "registers": registers, "spills": spills, "waves": min(16 if simd["shared"] else 8, simd["registers"] // rounded),
             "filled": filled(launch, simd) if launch else None, "peak": clocks["matrix"] / clocks[slowest] * (filled(launch, simd) if launch else 1), "limit": slowest}
 
@@ -103,11 +115,11 @@ def judged_rows(code, target, registers, spills, launch, problem):
     loads = [x for x in code if amd_code.is_load(x)]
     exps = sum(p.name.startswith(("v_exp", "v_rcp", "v_log", "v_rsq", "v_sqrt")) for x in code for p in x.parts)
     vector = sum(1 for x in code if x.name.startswith("v_")) - exps
-    lds = simd["lanes"] * sum(lds_bytes(x) for x in code if x.name.startswith(LDS + ("ds_bpermute", "ds_swizzle")))
+    read, written = lds_traffic(code, simd, LDS_READS + ("ds_bpermute", "ds_swizzle"))
     all_waves, elements, at_once = groups * waves, rows * width, simd["units"] * simd["simds"]
-    clocks = {"vector": all_waves * (vector * simd["vector"] + exps * simd["exp"]) / at_once, "lds": all_waves * lds / simd["lds"] / at_once, "memory": elements * 4 / DEVICES[target][0]}
+    clocks = {"vector": all_waves * (vector * simd["vector"] + exps * simd["exp"]) / at_once, "lds": all_waves * (read / simd["lds_read"] + written / simd["lds"]) / at_once, "memory": elements * 4 / DEVICES[target][0]}
     slowest = max(clocks, key=clocks.get)
-    return {"loop": len(code), "matrix": 0, "instructions": 1000 * all_waves * len(code) * simd["lanes"] / elements, "lds": 1000 * all_waves * lds / elements, "width": sum(map(amd_code.bytes_of, loads)) / max(1, len(loads)),
+    return {"loop": len(code), "matrix": 0, "instructions": 1000 * all_waves * len(code) * simd["lanes"] / elements, "lds": 1000 * all_waves * (read + written) / elements, "width": sum(map(amd_code.bytes_of, loads)) / max(1, len(loads)),
             "registers": registers, "spills": spills, "waves": min(16 if simd["shared"] else 8, simd["registers"] // (-(-max(registers, 1) // 8) * 8)),
             "microseconds": clocks[slowest] / DEVICES[target][1], "unit_microseconds": max(clocks["vector"], clocks["lds"]) / DEVICES[target][1], "limit": slowest, "loops": any(x.target is not None and x.target <= x.address for x in code)}
 
