@@ -3,21 +3,10 @@
 #include <fmt/format.h>
 
 #include "ir/error.hpp"
+#include "jit/fallback_target.hpp"
 #include "runtime/gpu/generic_targets.hpp"
-#include "runtime/gpu/properties.hpp"
 
 namespace kiln {
-namespace {
-
-// The rows are in the order of their architectures.
-const target_row* nearest_lower(const std::string& architecture) {
-  const target_row* found = nullptr;
-  for (const target_row& row : targets())
-    if (row.family == target_family::nvidia && gpu::runs_on(gpu::api::cuda, architecture, row.processor)) found = &row;
-  return found;
-}
-
-}  // namespace
 
 device_target target_of(const device_info& device) {
   if (device.host_memory) {
@@ -30,7 +19,7 @@ device_target target_of(const device_info& device) {
   const target_row* exact = find_row(device.target);
   const target_row* general = amd ? find_row(gpu::generic_target(device.target)) : nullptr;
   if (exact) return {*exact, general ? std::optional(*general) : std::nullopt};
-  const target_row* found = amd ? general : nearest_lower(device.target);
+  const target_row* found = fallback_row(device.target);
   if (!found)
     throw error(error_kind::unsupported,
                 fmt::format("device {} is {}, which no target describes, and there is no generic code for its family: "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/error.hpp"
+#include "jit/fallback_target.hpp"
 #include "runtime/host_features.hpp"
 
 namespace kiln {
@@ -20,12 +21,21 @@ const llvm::StringMap<bool>& host_features() {
 
 bool host_runs(std::string_view row) { return runs_on_host(*find_cpu_row(row)); }
 
+// What the name of no target may mean, as a part of a sentence.
+std::string meant(std::string_view name) {
+  for (const target_row& row : targets())
+    if (llvm::StringRef(row.name).equals_insensitive(name) || (row.processor != "generic" && row.processor == name))
+      return fmt::format("did you mean {}? ", row.name);
+  const target_row* fallback = fallback_row(std::string(name));
+  return fallback ? fmt::format("GPUs of this name run code for {}, ", fallback->name) : "";
+}
+
 }  // namespace
 
 target_row find_target(std::string_view name) {
   if (name == "native") return native_target();
   if (const target_row* row = find_row(name)) return *row;
-  throw error(error_kind::usage, fmt::format("unknown target '{}': see kiln targets", name));
+  throw error(error_kind::usage, fmt::format("unknown target '{}': {}see kiln targets", name, meant(name)));
 }
 
 target_row native_target() {

@@ -12,6 +12,7 @@
 #include "jit/cache/transfer.hpp"
 #include "jit/compare_cached.hpp"
 #include "jit/compile_bytecode.hpp"
+#include "jit/fallback_target.hpp"
 #include "jit/targets.hpp"
 #include "jit/tuning/tuning_records.hpp"
 #include "tools/command.hpp"
@@ -135,26 +136,41 @@ int explain(const options& o, const output_options& output) {
   // A target can be asked about on a machine that does not run it; a device must be here.
   std::string driver, second_driver;
   target_row target;
+  std::optional<target_row> family;
   std::unique_ptr<tuning_records> records;
   if (o.device == "host" && o.target != "native") {
     target = find_target(o.target);
+    if (const target_row* general = fallback_row(target.name); general && general->family == target_family::amdgpu)
+      family = *general;
   } else {
     chosen_device chosen = choose_device(o.device, o.target);
     records = open_records(layers.folder, layers.read_only_layers, chosen, read_extras(o.file).tuning_hints);
     target = chosen.target;
     driver = chosen.driver;
     second_driver = chosen.second_driver;
+    family = chosen.family;
   }
   auto kernels = json::array();
   std::size_t hits = 0;
   auto embedded = embedded_entries::read(o.file);
-  for (const wanted_kernel& w : wanted_kernels(bound, target, driver, records.get())) {
+  const std::vector<wanted_kernel> wanted = wanted_kernels(bound, target, driver, records.get());
+  // A run takes a kernel of the family's generic target where the cache has none of the device's own.
+  const std::vector<wanted_kernel> general =
+      family ? wanted_kernels(bound, *family, "", nullptr) : std::vector<wanted_kernel>();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const wanted_kernel& w = wanted[i];
+    std::string by = target.name;
     cache_explanation e = explain_cache(folders, w.key, entry_kind::kernel, embedded.get(), &consent);
     if (!e.hit && !second_driver.empty()) {
       kernel_key refused = w.key;
       refused.driver = second_driver;
       if (auto second = explain_cache(folders, refused, entry_kind::kernel, embedded.get(), &consent); second.hit)
         e = second;
+    }
+    if (!e.hit && i < general.size()) {
+      if (auto shared = explain_cache(folders, general[i].key, entry_kind::kernel, embedded.get(), &consent);
+          shared.hit)
+        e = shared, by = family->name;
     }
     hits += e.hit;
     auto differences = json::array();
@@ -163,15 +179,18 @@ int explain(const options& o, const output_options& output) {
     kernels.push_back({{"symbol", w.symbol},
                        {"key", w.key.hash().hex()},
                        {"hit", e.hit},
+                       {"target", e.hit ? json(by) : json(nullptr)},
                        {"layer", e.hit ? json(e.layer) : json(nullptr)},
                        {"nearest", e.nearest ? json(e.nearest->hex()) : json(nullptr)},
                        {"differences", differences}});
   }
   output.print({{"file", o.file}, {"hits", hits}, {"misses", kernels.size() - hits}, {"kernels", kernels}}, [&] {
     for (const auto& k : kernels) {
-      print("{}  {}  {}\n", k["hit"].get<bool>() ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16),
-            k["symbol"].get<std::string>());
-      if (k["hit"].get<bool>()) continue;
+      const bool hit = k["hit"].get<bool>();
+      const bool shared = hit && k["target"].get<std::string>() != target.name;
+      print("{}  {}  {}{}\n", hit ? "hit " : "miss", k["key"].get<std::string>().substr(0, 16),
+            k["symbol"].get<std::string>(), shared ? ", code for " + k["target"].get<std::string>() : "");
+      if (hit) continue;
       if (k["nearest"].is_null()) print("      no entry of this kernel\n");
       for (const auto& d : k["differences"])
         print("      {}: wanted '{}', the nearest entry has '{}'\n", d["field"].get<std::string>(),

@@ -59,6 +59,24 @@ class UnknownDevices(KilnCase):
         line = self.error_line(self.kiln("run", file, "--device", "hip:0", env=self.on("navi"), code=4))
         self.assertIn("'navi'", line)
 
+    def test_names_of_no_target_say_what_they_may_mean(self):
+        file = self.compiled()
+        for name, says in [("gfx1154", "GPUs of this name run code for gfx11-generic, "), ("gfx940", "GPUs of this name run code for gfx9-4-generic, "), ("sm_99", "GPUs of this name run code for sm_89, "),
+                           ("GFX942", "did you mean gfx942? "), ("sm_90a", "did you mean sm_90? "), ("gfx1299", ""), ("sm_52", ""), ("sm_", ""), ("gfx", ""), ("generic", ""), ("", "")]:
+            line = self.error_line(self.kiln("finalize", file, "--target", name, "-o", self.path("objects"), code=2))
+            self.assertIn(f"unknown target '{name}': {says}see kiln targets", line)
+
+    def test_generic_entries_are_explained_as_what_devices_of_the_family_use(self):
+        file = self.compiled()
+        of = lambda target: self.json("cache", "explain", file, "--target", target)
+        self.kiln("warm", file, "--target", "gfx11-generic")
+        family = of("gfx1102")
+        self.assertEqual((family["misses"], {k["target"] for k in family["kernels"]}), (0, {"gfx11-generic"}))
+        self.assertIn(", code for gfx11-generic", self.kiln("cache", "explain", file, "--target", "gfx1102").stdout)
+        self.assertEqual((of("gfx1201")["hits"], of("sm_80")["hits"]), (0, 0))
+        self.kiln("warm", file, "--target", "gfx1102")
+        self.assertEqual({k["target"] for k in of("gfx1102")["kernels"]}, {"gfx1102"})
+
     def test_generic_code_is_compiled_for_a_device_without_a_row(self):
         file = self.compiled()
         done = self.kiln("warm", file, "--device", "hip:0", env=self.on("gfx1154"))
