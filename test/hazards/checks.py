@@ -418,7 +418,8 @@ class Checker:
         state.full, state.lanes = now
         if state.full and not before[0]:
             for r in (name for r in state.narrow for name in registers(r)):
-                state.values.pop(r, None)
+                for key in (r, ("low", r), ("high", r)):
+                    state.values.pop(key, None)
             state.narrow = frozenset()
 
 

@@ -127,6 +127,24 @@ class Rules(unittest.TestCase):
             self.assertIn("race", faults([*begin, memory[0], more, *memory[1:], *end]))
         self.assertIn("race", faults([*begin, "s_and_saveexec_b64 s[2:3], vcc", memory[0], "s_or_b64 exec, exec, s[2:3]", *memory[1:], *end]))
 
+    def test_halves_of_registers(self):
+        access = ["ds_write_b32 v1, v0", "ds_read_b32 v3, v1", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
+        # CDNA clears the other half, RDNA keeps it.
+        self.assertEqual(faults(["v_lshlrev_b16_e32 v1, 2, v0", *access]), [])
+        self.assertIn("race", faults(["v_lshlrev_b16 v1, 2, v0", *access], "gfx1201"))
+        self.assertEqual(faults(["v_lshlrev_b16 v1, 2, v0", "v_or_b32_e32 v1, 0, v1", "v_and_b32_e32 v1, 0xffff, v1", *access], "gfx1201"), [])
+        self.assertIn("race", faults(["v_lshlrev_b16 v1, 2, v0", "v_and_b32_e32 v1, 0x1ffff, v1", *access], "gfx1201"))
+        halves = ["v_mov_b16_e64 v1.h, 0 op_sel:[0,1]", "v_lshlrev_b16 v1.l, 2, v0.l"]
+        self.assertEqual(faults([*halves, *access], "gfx1100"), [])
+        self.assertEqual(faults([*reversed(halves), *access], "gfx1100"), [])
+        self.assertIn("race", faults([*halves, "v_mov_b16_e64 v1.h, v8.h op_sel:[1,1]", *access], "gfx1100"))
+        self.assertEqual(faults(["v_lshlrev_b32_e32 v2, 18, v0", "v_mov_b16_e32 v1.l, v2.h", "v_mov_b16_e64 v1.h, 0 op_sel:[0,1]", *access], "gfx1100"), [])
+        # Operands that are parts of registers.
+        part = ["v_lshlrev_b32_e32 v2, 18, v0", "v_mov_b32_e32 v9, 0xffff", "v_and_b32_sdwa v1, v2, v9 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:DWORD"]
+        self.assertEqual(faults([*part, *access]), [])
+        for of, to in [("WORD_1", "WORD_0"), ("dst_sel:DWORD", "dst_sel:WORD_1"), ("v1, v2", "v1, sext(v2)")]:
+            self.assertIn("race", faults([*(x.replace(of, to) for x in part), *access]))
+
     def test_the_low_half_of_a_product(self):
         row = ["v_mov_b32_e32 v9, 0", "v_mov_b32_e32 v8, v0", "v_mad_u64_u32 v[2:3], s[4:5], v0, 3, v[8:9]", "ds_write_b32 v2, v0", "ds_read_b32 v3, v2", "s_waitcnt lgkmcnt(0)", "s_endpgm"]
         self.assertEqual(faults(row), [])

@@ -10,141 +10,12 @@ import re
 import numpy as np
 
 from machine_code import registers
+from operations import HALVES, LOW_FROM_LOW, OPERATIONS, SHIFTS, bits, mul, operation_of, shift, truth_table
 
-MASK = np.uint64(0xFFFFFFFF)
-
-
-def u64(x):
-    return x.astype(np.uint64)
-
-
-def low(x):
-    return (x & MASK).astype(np.uint32)
-
-
-def shift(x):
-    return x & np.uint32(31)
-
-
-def bits(x, offset, width):
-    return (x >> shift(offset)) & ((np.uint32(1) << (width & np.uint32(31))) - np.uint32(1))
-
-
-def signed_bits(x, offset, width):
-    unused = np.uint32(32) - (width & np.uint32(31))
-    return (bits(x, offset, width) << unused).astype(np.int32).__rshift__(unused.astype(np.int32)).astype(np.uint32)
-
-
-def signed24(x):
-    return (x << np.uint32(8)).astype(np.int32).astype(np.int64) >> 8
-
-
-def mul24(a, b):
-    return low(u64(a & np.uint32(0xFFFFFF)) * u64(b & np.uint32(0xFFFFFF)))
-
-
-def mul(a, b):
-    return low(u64(a) * u64(b))
-
-
-def mul_high(a, b):
-    return (u64(a) * u64(b) >> np.uint64(32)).astype(np.uint32)
-
-
-def mul_signed24(a, b):
-    return (signed24(a) * signed24(b)).astype(np.uint32)
-
-
-def ashr(count, x):
-    return (x.astype(np.int32) >> shift(count).astype(np.int32)).astype(np.uint32)
-
-
-def bfi(mask, a, b):
-    return (mask & a) | (~mask & b)
-
-
-def reverse(x):
-    result = np.zeros_like(x)
-    for i in range(32):
-        result |= ((x >> np.uint32(i)) & np.uint32(1)) << np.uint32(31 - i)
-    return result
-
-
-def truth_table(table, a, b, c):
-    """v_bitop3_b32: bit 4a + 2b + c of the table for each bit of the operands."""
-    result = np.zeros_like(a)
-    for i in range(8):
-        if table >> i & 1:
-            result |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-    return result
-
-
-def align_bit(a, b, count):
-    return low((u64(a) << np.uint64(32) | u64(b)) >> u64(shift(count)))
-
-
-# By name without its type and encoding suffixes. Operands are in the order of the assembly.
-OPERATIONS = {
-    "mov": lambda a: a,
-    "accvgpr_read": lambda a: a,
-    "accvgpr_write": lambda a: a,
-    "accvgpr_mov": lambda a: a,
-    "not": lambda a: ~a,
-    "add": lambda a, b: a + b,
-    "add_nc": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "sub_nc": lambda a, b: a - b,
-    "subrev": lambda a, b: b - a,
-    "subrev_nc": lambda a, b: b - a,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "andn2": lambda a, b: a & ~b,
-    "and_not1": lambda a, b: a & ~b,
-    "lshl": lambda a, b: a << shift(b),
-    "lshr": lambda a, b: a >> shift(b),
-    "lshlrev": lambda a, b: b << shift(a),
-    "lshrrev": lambda a, b: b >> shift(a),
-    "ashrrev": ashr,
-    "ashr": lambda a, b: ashr(b, a),
-    "mul_u32_u24": mul24,
-    "mul_i32_i24": mul_signed24,
-    "mul_lo": mul,
-    "mul": mul,
-    "mul_hi": mul_high,
-    "mad": lambda a, b, c: mul(a, b) + c,
-    "mad_u32_u24": lambda a, b, c: mul24(a, b) + c,
-    "mad_i32_i24": lambda a, b, c: mul_signed24(a, b) + c,
-    "lshl_add": lambda a, b, c: (a << shift(b)) + c,
-    "add_lshl": lambda a, b, c: (a + b) << shift(c),
-    "lshl_or": lambda a, b, c: (a << shift(b)) | c,
-    "and_or": lambda a, b, c: (a & b) | c,
-    "or3": lambda a, b, c: a | b | c,
-    "xor3": lambda a, b, c: a ^ b ^ c,
-    "add3": lambda a, b, c: a + b + c,
-    "xad": lambda a, b, c: (a ^ b) + c,
-    "bfe_u": bits,
-    "bfe_signed": signed_bits,
-    "bfi": bfi,
-    "bfrev": reverse,
-    "brev": reverse,
-    "alignbit": align_bit,
-    "min": np.minimum,
-    "max": np.maximum,
-    "min_signed": lambda a, b: np.minimum(a.astype(np.int32), b.astype(np.int32)).astype(np.uint32),
-    "max_signed": lambda a, b: np.maximum(a.astype(np.int32), b.astype(np.int32)).astype(np.uint32),
-    "lshl1_add": lambda a, b: (a << np.uint32(1)) + b,
-    "lshl2_add": lambda a, b: (a << np.uint32(2)) + b,
-    "lshl3_add": lambda a, b: (a << np.uint32(3)) + b,
-    "lshl4_add": lambda a, b: (a << np.uint32(4)) + b,
-}
+SELECTIONS = {"BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8), "WORD_0": (0, 16), "WORD_1": (16, 16)}
 # Scalar instructions whose condition code says that the result is not 0.
 NOT_ZERO = ("s_and_b32", "s_or_b32", "s_xor_b32", "s_andn2_b32", "s_and_not1_b32", "s_not_b32", "s_lshl_b32", "s_lshr_b32", "s_ashr_i32", "s_bfe_u32", "s_bfe_i32")
 COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "lg": np.not_equal}
-PLAIN = {"bfe_u32": "bfe_u", "bfe_i32": "bfe_signed", "mul_u32_u24": "mul_u32_u24", "mul_i32_i24": "mul_i32_i24", "mad_u32_u24": "mad_u32_u24", "mad_i32_i24": "mad_i32_i24",
-         "min_i32": "min_signed", "max_i32": "max_signed", "mul_hi_u32": "mul_hi", "mul_lo_u32": "mul_lo", "mad_u32": "mad"}
-# Suffixes of types for which the operations above are right.
-TYPES = ("_u32", "_i32", "_b32")
 # Instructions with a second result, which becomes unknown.
 TWO_RESULTS = ("_co_", "div_scale", "mad_u64", "mad_i64", "mad_co", "swap")
 # a * b + c with c and the result in pairs of registers. Compilers also compute 32-bit numbers so, and only the low half becomes known.
@@ -159,24 +30,6 @@ NO_RESULT = ("s_cmp", "s_bitcmp", "s_barrier", "s_wait", "s_nop", "s_cbranch", "
 @functools.cache
 def has_two_results(name):
     return name.startswith("v_") and any(word in name for word in TWO_RESULTS)
-
-
-@functools.cache
-def operation_of(name):
-    """The entry of OPERATIONS, or None."""
-    kind, _, rest = name.partition("_")
-    if kind == "v" and rest.startswith("dual_"):
-        rest = rest[5:]
-    elif kind not in ("v", "s"):
-        return None
-    for suffix in ("_e32", "_e64"):
-        rest = rest.removesuffix(suffix)
-    if rest in PLAIN:
-        return OPERATIONS[PLAIN[rest]]
-    for suffix in TYPES:
-        if rest.endswith(suffix):
-            return OPERATIONS.get(rest[: -len(suffix)])
-    return None
 
 
 class Machine:
@@ -211,7 +64,7 @@ class Machine:
         """The threads for which a comparison holds, or None."""
         m = re.match(r"v_cmpx?_(lt|le|gt|ge|eq|ne|lg)_([ui])(16|32)", part.name)
         sources = part.operands[-2:]
-        if not m or len(sources) < 2:
+        if not m or len(sources) < 2 or "_sdwa" in part.name:
             return None
         a, b = (self.value(values, s) for s in sources)
         if a is None or b is None:
@@ -295,18 +148,91 @@ class Machine:
         if name.startswith("scratch_load"):
             self.reload(values, part)
             return
+        half = re.fullmatch(r"v_(\w+_[ub]16)(_e32|_e64|_sdwa)?", name)
+        if half and (operation := self.half_operation(half[1], part)):
+            self.execute_half(values, part, operation)
+            return
         result = self.result(values, part, masks)
+        low = self.low_half(values, part) if result is None else None
         doomed = registers(operands[0])
         if len(operands) > 1 and has_two_results(name):
             doomed += registers(operands[1])
         for r in doomed:
-            values.pop(r, None)
-            for lane in self.lanes_of.get(r, ()):
-                values.pop((r, lane), None)
+            self.forget(values, r)
+        if result is None and low is not None and len(doomed) == 1:
+            values["low", operands[0]] = low
         if result is not None and len(registers(operands[0])) == 1:
             values[operands[0]] = result
         elif result is not None and LOW_HALF.match(name):
             values[registers(operands[0])[0]] = result
+
+    def half(self, values, operand, selection="WORD_0"):
+        """Bits of an operand; "v1.h" is the high half of v1. The entries ("low", "v1") and ("high", "v1") are of v1 if only a half is known."""
+        first, width = SELECTIONS["WORD_1" if operand.endswith(".h") else selection]
+        whole = self.value(values, re.sub(r"\.[lh]$", "", operand))
+        if whole is None and (first % 16) + width <= 16:
+            whole = values.get(("high" if first >= 16 else "low", re.sub(r"\.[lh]$", "", operand)))
+            first %= 16
+        return None if whole is None else (whole >> np.uint32(first)) & np.uint32((1 << width) - 1)
+
+    def selected(self, values, part):
+        """The sources of an instruction that selects bytes or halves (SDWA), each None if unknown. None if the result is not a whole register."""
+        settings = dict(m.split(":", 1) for m in part.modifiers if ":" in m)
+        if settings.get("dst_sel") != "DWORD":
+            return None
+        found = []
+        for i, operand in enumerate(part.operands[1:]):
+            selection = settings.get(f"src{i}_sel", "DWORD")
+            signed = operand.startswith(("sext", "-", "|"))
+            found.append(None if signed else self.value(values, operand) if selection == "DWORD" else self.half(values, operand, selection))
+        return found
+
+    def half_operation(self, name, part):
+        if name == "bitop3_b16":
+            table = next((int(m[7:], 0) for m in part.modifiers if m.startswith("bitop3:")), 0)
+            return lambda a, b, c: truth_table(table, a, b, c)
+        return HALVES.get(name)
+
+    def low_half(self, values, part):
+        """The low half of a result that is not known as a whole, or None."""
+        operation, sources = operation_of(part.name), part.operands[1:]
+        if part.modifiers or "_sdwa" in part.name or has_two_results(part.name) or not (operation in LOW_FROM_LOW or operation in SHIFTS):
+            return None
+        places = SHIFTS.get(operation)
+        found = [self.value(values, o) if i == places else self.half(values, o) for i, o in enumerate(sources)]
+        if any(f is None for f in found):
+            return None
+        try:
+            return operation(*found) & np.uint32(0xFFFF)
+        except TypeError:
+            return None
+
+    def forget(self, values, register):
+        """Makes a register unknown."""
+        for key in (register, ("low", register), ("high", register), *((register, lane) for lane in self.lanes_of.get(register, ()))):
+            values.pop(key, None)
+
+    def execute_half(self, values, part, operation):
+        """Writes half a register. On CDNA the other half becomes 0, on RDNA it stays as it is."""
+        target = re.sub(r"\.[lh]$", "", part.operands[0])
+        if part.name.endswith("_sdwa"):
+            sources = self.selected(values, part)
+            sources = sources and [s if s is None else s & np.uint32(0xFFFF) for s in sources]
+        else:
+            # Where operands are named as halves, op_sel says the same again.
+            odd = any(m.startswith(("row_", "quad_perm", "dpp", "clamp")) or m.startswith("op_sel") and not re.search(r"\.[lh]$", part.operands[0]) for m in part.modifiers)
+            sources = None if odd else [self.half(values, o) for o in part.operands[1:]]
+        result = None if sources is None or any(s is None for s in sources) else operation(*sources) & np.uint32(0xFFFF)
+        names = ("low", "high")
+        halves = {"low": self.half(values, target), "high": self.half(values, target, "WORD_1")}
+        self.forget(values, target)
+        halves["high" if part.operands[0].endswith(".h") else "low"] = result
+        if self.wave == 64:  # of bitop3_b16 it is not documented
+            halves["high"] = None if "bitop3" in part.name else np.zeros_like(self.thread)
+        if all(halves[n] is not None for n in names):
+            values[target] = halves["low"] | halves["high"] << np.uint32(16)
+        else:
+            values.update({(n, target): halves[n] for n in names if halves[n] is not None})
 
     def spill(self, values, part, full):
         """A store to a thread's own memory, where compilers keep registers. Only fixed addresses are known."""
@@ -326,7 +252,7 @@ class Machine:
         """A load from there."""
         target, at, base = part.operands[:3]
         for offset, register in self.spilled(part, target):
-            values.pop(register, None)
+            self.forget(values, register)
             if at == base == "off" and part.name.endswith(SPILLED) and ("scratch", offset) in values:
                 values[register] = values["scratch", offset]
 
@@ -336,7 +262,8 @@ class Machine:
 
     def write_lane(self, values, register, source, lane):
         """Compilers keep scalars in the lanes of a vector register."""
-        values.pop(register, None)
+        for key in (register, ("low", register), ("high", register)):
+            values.pop(key, None)
         self.lanes_of.setdefault(register, set()).add(lane)
         value = self.value(values, source)
         if value is None:
@@ -346,9 +273,16 @@ class Machine:
 
     def result(self, values, part, masks):
         name, operands = part.name, part.operands
-        if any(m.startswith(("row_", "quad_perm", "dst_sel", "src0_sel", "bound_ctrl", "clamp", "dpp8", "wave_")) for m in part.modifiers):
+        if any(m.startswith(("row_", "quad_perm", "bound_ctrl", "clamp", "dpp8", "wave_")) for m in part.modifiers):
             return None
         sources = [self.value(values, o) for o in operands[1:]]
+        if name.endswith("_sdwa"):
+            sources = self.selected(values, part)
+            if sources is None or operation_of(name) is None or has_two_results(name):
+                return None
+        if operation_of(name) is OPERATIONS["and"] and len(sources) == 2 and any(s is not None and s.max() <= 0xFFFF for s in sources):
+            # A mask of the low half.
+            sources = [s if s is not None else self.half(values, o) for s, o in zip(sources, operands[1:])]
         if name.startswith("v_cndmask_b32") and len(operands) == 4:
             mask = masks.get(operands[3])
             return np.where(mask, sources[1], sources[0]) if mask is not None and sources[0] is not None and sources[1] is not None else None
