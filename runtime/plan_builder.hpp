@@ -95,7 +95,7 @@ class plan_builder {
   // Runs the `prepare` launches on the largest constants of the module, largest first: a constant and what is made of
   // it are in memory together for a moment, when there should be little else.
   void prepare_largest_first(const module& m);
-  void add_open_maps(const launch_step& step);
+  void add_open_maps(const launch_step& step, size_table::index grid);
   void add_rows(const placed& at, const code_object& object, const row_kernel& rows);
   std::vector<buffer_id> scratch_buffers(const placed& at, const native_kernel& kernel,
                                          const prepared_kernel& prepared);
@@ -112,7 +112,6 @@ class plan_builder {
   plan& plan_;
   plan_constants& constants_;
   std::map<std::string, std::size_t> kernel_index_;  // payload to index in template_parts::kernels
-  std::set<std::size_t> for_all_sizes_;              // indices of open kernels
   // Tables of open kernels, keyed by index of the kernel.
   std::map<std::size_t, buffer_id> size_tables_;
   std::vector<std::pair<std::size_t, std::size_t>> homes_;  // per buffer: scope and request, if any

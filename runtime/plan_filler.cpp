@@ -96,7 +96,7 @@ bool plan_filler::add_steps() {
         origins.resize(made.steps.size(), -1);
         continue;
       }
-      if (step.grid != size_table::none && sizes_[step.grid] == 0) continue;
+      if (does_nothing(parts_, step, sizes_)) continue;
       made.steps.push_back({step.what, step.instruction});
       origins.push_back(static_cast<std::int64_t>(s));
       if (step.size != size_table::none) std::get<check_step>(made.steps.back().what).size = sizes_[step.size];

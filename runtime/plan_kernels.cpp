@@ -27,8 +27,6 @@ void settle(native_kernel& kernel) {
     if (s.open_bytes && s.open_bytes->is_static()) s.bytes = s.open_bytes->value(), s.open_bytes.reset();
 }
 
-bool is_empty(value v) { return v.type().is_static() && v.type().element_count() == 0; }
-
 bool launches_nothing(const launch& l) { return (l.grid == 0 && !l.open_grid) || l.grid_y == 0 || l.grid_z == 0; }
 
 }  // namespace
@@ -70,7 +68,6 @@ void plan_builder::load_kernel(const instruction& i, const code_object& object) 
 void plan_builder::set_sizes(std::size_t index) {
   native_kernel& kernel = parts_->kernels[index];
   if (!is_open(kernel)) return;
-  for_all_sizes_.insert(index);
   if (!open_ && !options_.sizes)
     throw error(error_kind::unsupported,
                 "a kernel for all sizes needs the values of the model's dimensions: open it with a session");
@@ -177,11 +174,11 @@ void plan_builder::prepare_largest_first(const module& m) {
 }
 
 // From here on, the table of sizes has the expressions.
-void plan_builder::add_open_maps(const launch_step& step) {
+void plan_builder::add_open_maps(const launch_step& step, size_table::index grid) {
   for (std::uint32_t m = step.first_map; m < step.first_map + step.map_count; ++m) {
     const tensor_map& map = *plan_.tensor_maps[m].form;
     if (!map.open_outer && !map.open_rows) continue;
-    open_map& added = parts_->maps.emplace_back(open_map{.map = m});
+    open_map& added = parts_->maps.emplace_back(open_map{.map = m, .grid = grid});
     if (map.open_outer) added.outer = parts_->sizes.add(*map.open_outer);
     if (map.open_rows) added.rows = parts_->sizes.add(*map.open_rows);
     tensor_map form = map;
@@ -195,10 +192,6 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
   if (rows != parts_->row_kernels.end()) return add_rows(at, object, rows->second);
   const std::size_t index = kernel_index_.at(object.payload);
   const native_kernel& kernel = parts_->kernels[index];
-  if (for_all_sizes_.contains(index) && std::ranges::any_of(at.what.inputs(), is_empty))
-    throw error(error_kind::unsupported,
-                describe_instruction(at.what) +
-                    " serves all sizes, but reads no tensor without elements: open the portable file for these sizes");
   check_launches(at.what, kernel, device_.info().family);
   const prepared_kernel prepared = parts_->prepared(index, object.payload, at.inputs, nullptr);
   const std::vector<buffer_id> scratch = scratch_buffers(at, kernel, prepared);
@@ -212,7 +205,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     const auto first = plan_.arguments.begin() + step.first_argument;
     template_step& added = add_step(at.block, at.scope, step, at.what, {first, first + step.argument_count});
     if (what.open_grid) added.grid = parts_->sizes.add(*what.open_grid);
-    add_open_maps(step);
+    add_open_maps(step, added.grid);
   }
 }
 

@@ -28,15 +28,14 @@ plan_series::plan_series(template_parts& parts, kiln::plan made, std::vector<std
   find_moving_steps();
 }
 
-// The steps of a plan are those of the template without launches that have an empty grid, and with several for a use of
-// a row kernel.
+// The steps of a plan are those of the template without those that do nothing, and with several for a use of a row
+// kernel.
 void plan_series::find_moving_steps() {
   for (std::uint32_t b = 0; b < plan_->blocks.size(); ++b) {
     const auto& steps = plan_->blocks[b].steps;
     std::uint32_t s = 0;
     for (const template_step& from : parts_.blocks[b].steps) {
-      const bool empty = from.grid != size_table::none && sizes_[from.grid] == 0;
-      if (empty) continue;
+      if (does_nothing(parts_, from, sizes_)) continue;
       if (from.rows != size_table::none) {
         while (s < steps.size() && steps[s].instruction == from.instruction) ++s;
         continue;

@@ -36,7 +36,7 @@ std::optional<std::vector<std::int64_t>> size_table::evaluate(const dim_bindings
     }
     std::int64_t elements = 1;
     for (dim_table::index d : tensors_[e.which].dims)
-      if ((*dims)[d] <= 0 || __builtin_mul_overflow(elements, (*dims)[d], &elements)) return std::nullopt;
+      if ((*dims)[d] < 0 || __builtin_mul_overflow(elements, (*dims)[d], &elements)) return std::nullopt;
     if (elements > most_elements) return std::nullopt;
     result.push_back(
         static_cast<std::int64_t>(storage_bytes(tensors_[e.which].type, static_cast<std::size_t>(elements))));

@@ -21,8 +21,8 @@ class size_table {
   // The bytes of dense storage.
   index add_bytes(const shape& s);
 
-  // Returns the values by index. nullopt if a dim has no value (see dim_table) or a tensor has no elements, or more
-  // than any memory holds.
+  // Returns the values by index. nullopt if a dim has no value (see dim_table), or a tensor has a negative dim or more
+  // elements than any memory holds.
   std::optional<std::vector<std::int64_t>> evaluate(const dim_bindings& sizes) const;
 
  private:

@@ -20,10 +20,20 @@ prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& 
   return result;
 }
 
+bool does_nothing(const template_parts& parts, const template_step& step, const std::vector<std::int64_t>& sizes) {
+  if (step.grid != size_table::none) return sizes[step.grid] == 0;
+  const auto* copy = std::get_if<copy_step>(&step.what);
+  if (!copy || copy->bytes || step.rows != size_table::none) return false;
+  const size_table::index size = parts.buffer_sizes[copy->to];
+  return size != size_table::none && sizes[size] == 0;
+}
+
 bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to) {
   constexpr std::int64_t most_dim = std::int64_t{1} << 32, most_box = 256;
   const auto at = [&](size_table::index i) { return i == size_table::none ? 0 : sizes[i]; };
+  const auto is_used = [&](const open_map& open) { return open.grid == size_table::none || sizes[open.grid] != 0; };
   for (const open_map& open : parts.maps) {
+    if (!is_used(open)) continue;
     const plan_tensor_map& map = to.tensor_maps[open.map];
     const bool open_outer = open.outer != size_table::none, open_rows = open.rows != size_table::none;
     const std::int64_t outer = open_outer ? at(open.outer) : map.form->dims.back();
@@ -37,7 +47,7 @@ bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& size
   }
   for (const open_map& open : parts.maps) {
     plan_tensor_map& map = to.tensor_maps[open.map];
-    if (map.outer == at(open.outer) && map.rows == at(open.rows)) continue;
+    if (!is_used(open) || (map.outer == at(open.outer) && map.rows == at(open.rows))) continue;
     map.outer = at(open.outer), map.rows = at(open.rows);
     ++map.revision;
   }

@@ -80,6 +80,7 @@ struct open_table {
 struct open_map {
   std::uint32_t map = 0;                                                // index in plan::tensor_maps
   size_table::index outer = size_table::none, rows = size_table::none;  // tensor_map::open_outer, open_rows
+  size_table::index grid = size_table::none;                            // of its launch, if that is open
 };
 
 struct template_parts {
@@ -132,8 +133,12 @@ struct launch_buffers {
   buffer_id table = 0;  // of open kernels
 };
 
+// Returns true for a launch with an empty grid and for a copy of nothing, which plans for these `sizes` leave out.
+bool does_nothing(const template_parts& parts, const template_step& step, const std::vector<std::int64_t>& sizes);
+
 // Puts the values `sizes` of parts.sizes into the tensor maps of `to`, a plan of the template. Returns false, and
-// changes nothing, if a map is impossible or larger than its buffer.
+// changes nothing, if a map is impossible or larger than its buffer. Maps of launches with empty grids stay as they
+// are.
 bool set_maps(const template_parts& parts, const std::vector<std::int64_t>& sizes, plan& to);
 
 // Appends the arguments and tensor maps of a launch to the tables of `to`.

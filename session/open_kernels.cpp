@@ -8,14 +8,6 @@
 #include "session/kernel_program.hpp"
 
 namespace kiln {
-namespace {
-
-bool has_empty_input(const instruction& i) {
-  return std::ranges::any_of(i.inputs(), [](value v) { return v.type().element_count() == 0; });
-}
-
-}  // namespace
-
 open_kernels::open_kernels(const program& portable, processor on, const std::set<std::string>& without)
     : portable_(portable) {
   for (const module& m : portable.modules())
@@ -82,7 +74,7 @@ void open_kernels::use_in(program& in, const dim_bindings* sizes) const {
   for (module& m : in.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
-      if (!object || object->format == code_format::native || (sizes && has_empty_input(i))) continue;
+      if (!object || object->format == code_format::native) continue;
       const auto found = kernels_.find(object->payload);
       if (found == kernels_.end() || !found->second.bytes) continue;
       if (sizes && !serves(found->second.native, *sizes)) continue;

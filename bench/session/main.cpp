@@ -15,6 +15,7 @@
 #include <string>
 
 #include "bench/session/background.hpp"
+#include "bench/session/compiles.hpp"
 #include "bench/session/many.hpp"
 #include "bench/session/parts.hpp"
 #include "bench/session/unseen.hpp"
@@ -85,19 +86,22 @@ int main(int argc, char** argv) {
   const bool unseen = argc > 4 && argv[1] == std::string("--unseen");
   const bool many = argc > 4 && argv[1] == std::string("--many");
   const bool parts = argc > 4 && argv[1] == std::string("--parts");
+  const bool compiles = argc > 4 && argv[1] == std::string("--compiles");
   const bool background = argc > 4 && argv[1] == std::string("--background");
-  if (argc < 3 || (!unseen && !many && !parts && !background && argv[1][0] == '-')) {
+  if (argc < 3 || (!unseen && !many && !parts && !compiles && !background && argv[1][0] == '-')) {
     fmt::print(
         stderr,
         "usage: bench_session FILE.kiln NAME=VALUE[,VALUE...] "
         "[CACHE_FOLDER]\n"
         "       bench_session [--device NAME] --unseen|--many|--parts FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
         "[CACHE_FOLDER]\n"
+        "       bench_session [--device NAME] --compiles FILE.kiln LARGEST COUNT [CACHE_FOLDER]\n"
         "       bench_session [--device NAME] --background FILE.kiln NAME=FIRST:HOT[,NAME=FIRST:HOT...] SECONDS "
         "[CACHE_FOLDER]\n");
     return 2;
   }
   try {
+    if (compiles) return bench::measure_compiles(argc, argv, device);
     if (background) return bench::measure_background(argc, argv, device);
     if (parts) return bench::measure_parts(argc, argv, device);
     if (many) return bench::measure_many(argc, argv, device);

@@ -1,5 +1,7 @@
 #include "bench/session/sizes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -36,6 +38,12 @@ dim_bindings random_sizes(const program& p, const size_ranges& ranges, std::mt19
   for (const auto& [name, range] : ranges)
     sizes[name] = std::uniform_int_distribution<std::int64_t>(range.first, range.second)(engine);
   return sizes;
+}
+
+std::string str(const dim_bindings& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, size);
+  return text;
 }
 
 literal random_data(const shape& type) {

@@ -31,6 +31,7 @@ std::optional<measurement> parse_measurement(int argc, char** argv, const std::s
 size_ranges parse_ranges(std::string_view text);
 // The dims that are not in `ranges` get their smallest values, but at least 1.
 dim_bindings random_sizes(const program& p, const size_ranges& ranges, std::mt19937& engine);
+std::string str(const dim_bindings& sizes);  // "batch=1,seq=7"
 // Floats are normally distributed. Integers and bools are 0 or 1, which are valid indices for every table of a model.
 literal random_data(const shape& type);
 

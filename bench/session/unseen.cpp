@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/session/difference.hpp"
 #include "bench/session/sizes.hpp"
 #include "session/session.hpp"
 
@@ -35,29 +36,6 @@ struct answer {
   std::size_t arena = 0;  // bytes
   std::vector<literal> outputs;
 };
-
-// Returns the largest difference of two results relative to the largest element; infinite if they cannot be compared.
-double difference(const std::vector<literal>& a, const std::vector<literal>& b) {
-  double worst = a.size() == b.size() ? 0 : INFINITY;
-  for (std::size_t o = 0; o < std::min(a.size(), b.size()); ++o) {
-    if (a[o].type() != b[o].type()) return INFINITY;
-    double largest = 1e-2, most = 0;
-    for (std::int64_t i = 0; i < a[o].type().element_count(); ++i) {
-      const double x = a[o].at(i), y = b[o].at(i);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      if (!std::isfinite(x) || !std::isfinite(y)) return INFINITY;
-      largest = std::max(largest, std::abs(y)), most = std::max(most, std::abs(x - y));
-    }
-    worst = std::max(worst, most / largest);
-  }
-  return worst;
-}
-
-std::string str(const dim_bindings& sizes) {
-  std::string text;
-  for (const auto& [name, size] : sizes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, size);
-  return text;
-}
 
 answer ask(session& s, const dim_bindings& sizes) {
   constexpr double enough_ms = 300;

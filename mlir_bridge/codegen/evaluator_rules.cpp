@@ -6,6 +6,7 @@
 #include "ir/error.hpp"
 #include "mlir_bridge/codegen/alike_operands.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/open_checks.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/regrouped_axes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
@@ -237,6 +238,11 @@ Value evaluator_rules::rule(const pad& op) {
         source.push_back(inner);
         continue;
       }
+      // The lanes read at positions that are clamped to the operand, so it must have elements.
+      if (!never_negative(extents[axis] - 1)) {
+        Value some = code.less(code.constant(0), e.size(extents[axis]));
+        all_inside = all_inside ? code.make<mlir::arith::AndIOp>(all_inside, some).getResult() : some;
+      }
     }
     source.push_back(padded(where[axis], op, axis, extents[axis]));
   }
@@ -303,7 +309,12 @@ Value evaluator_rules::concat_from(const concat& op, std::size_t first, std::siz
     axis_index local = ev.from_each(e.min(code.max(e.sub(each, begins[i]), 0), extent - 1), lanes);
     local.low = 0;
     local.high = known_bound(extent);
-    Value v = from(i, local);
+    // An empty input has no position to read at.
+    Value v = never_negative(extent - 1)
+                  ? from(i, local)
+                  : branch(
+                        code.less(code.constant(0), e.size(extent)), [&] { return from(i, local); },
+                        [&] { return code.number(code.type(operand(i).type().type, lanes), 0); });
     Value begin = begins[i].is_static() ? code.integer(each.getType(), begins[i].value())
                                         : code.splat(e.size(begins[i]), code_builder::lanes_of(each));
     result = result ? code.select(code.less(each, begin), result, v) : v;

@@ -58,6 +58,9 @@ struct inner_anchor {
 
 class kernel_emitter {
  public:
+  // The grids of stages are multiplied by this number, which is 0 or 1 (GPUs only).
+  dim used = 1;
+
   // Emits into `target_module`, which must outlive this object. `symbol` is the prefix of the stages' names. `anchor`
   // is an instruction of the fusion, or null.
   kernel_emitter(const module& fusion, const instruction* anchor, std::string symbol, const target_row& target,

@@ -7,9 +7,7 @@
 #include "ir/ops/cache_update.hpp"
 
 namespace kiln::codegen {
-namespace {
 
-// Returns true if `d` is not negative for all values of its symbols, which are sizes and so never negative.
 bool never_negative(const dim& d) {
   if (d.is_static()) return d.value() >= 0;
   return std::ranges::all_of(d.terms(), [](const auto& term) {
@@ -19,6 +17,8 @@ bool never_negative(const dim& d) {
            });
   });
 }
+
+namespace {
 
 class condition_list {
  public:
@@ -67,6 +67,7 @@ class fusion_checks {
       else if (const auto* op = i.op().get_if<cache_update>())
         c_.not_negative(size(i, 0, op->axis) - size(i, 1, op->axis));
       else if (const auto* op = i.op().get_if<top_k>()) check(*op, i);
+      else if (const auto* op = i.op().get_if<attention>()) check(*op, i);
       else if (const auto* op = i.op().get_if<convolution>()) check_groups(i.outputs()[0], op->layout, op->groups);
       else if (const auto* op = i.op().get_if<transposed_convolution>())
         check_groups(operand(i), op->layout, op->groups);
@@ -97,6 +98,16 @@ class fusion_checks {
     const dim& extent = size(i, 0, op.axis);
     c_.not_negative(extent - dim(op.k));
     c_.not_negative(dim(std::int64_t{1} << 32) - extent);
+  }
+
+  // GPU kernels of a known number of queries have a launch of a known size, which reads keys.
+  void check(const attention& op, const instruction& i) {
+    const auto& queries = operand(i).dims;
+    const std::size_t rank = queries.size(), position = head_axes(op.query_layout, rank).position;
+    const dim& keys = operand(i, 1).dims[head_axes(op.key_layout, rank).position];
+    const bool known_rows = queries[position].is_static() &&
+                            std::all_of(queries.begin(), queries.end() - 3, [](const dim& d) { return d.is_static(); });
+    if (known_rows) c_.not_negative(keys - dim(1));
   }
 
   // All modes but the constant one copy elements of the axis, so the axis must not be empty.

@@ -10,6 +10,9 @@
 
 namespace kiln::codegen {
 
+// Returns true if `d` is not negative for all values of its symbols, which are sizes and so never negative.
+bool never_negative(const dim& d);
+
 // One expression for each condition of the fusion that does not hold for all sizes: 0 where it holds, and otherwise a
 // number that does not fit into 32 bits. So they are among native_kernel::bounded_sizes, and a kernel does not serve
 // sizes for which one of them does not hold.

@@ -79,6 +79,8 @@ Value reduction_rule::finish(code_builder& b, Value total, std::int64_t count) c
 Value reduction_rule::finish_mean(code_builder& b, Value total, Value count) const {
   count = b.splat(count, code_builder::lanes_of(total));
   if (is_float(type)) return b.make<arith::DivFOp>(total, count);
+  // The mean of no integers is 0.
+  count = b.make<arith::MaxUIOp>(count, b.integer(count.getType(), 1));
   const Value mean = is_signed_integer(type) ? b.make<arith::DivSIOp>(total, count).getResult()
                                              : b.make<arith::DivUIOp>(total, count).getResult();
   return convert_element(b, mean, type, tensor);

@@ -20,7 +20,9 @@ workgroup::workgroup(kernel_emitter& e, const std::string& name, const dim& grou
   begin(name, groups, {1, 1}, prepare);
 }
 
-void workgroup::begin(const std::string& name, const dim& groups, std::array<std::int64_t, 2> grid_yz, bool prepare) {
+void workgroup::begin(const std::string& name, const dim& all_groups, std::array<std::int64_t, 2> grid_yz,
+                      bool prepare) {
+  const dim groups = prepare ? all_groups : all_groups * e_.used;
   const gpu_row& row = e_.target.gpu;
   if (threads_ < 1 || threads_ > row.max_threads || threads_ % row.wave)
     throw error(error_kind::unsupported,
@@ -30,7 +32,7 @@ void workgroup::begin(const std::string& name, const dim& groups, std::array<std
   next.grid_y = grid_yz[0], next.grid_z = grid_yz[1];
   if (groups.is_static()) next.grid = groups.value();
   else next.open_grid = groups;
-  const std::array<bool, 3> single{groups == 1, grid_yz[0] == 1, grid_yz[1] == 1};
+  const std::array<bool, 3> single{all_groups == 1, grid_yz[0] == 1, grid_yz[1] == 1};
   next.block = threads_;
   const intrinsic_names& names = intrinsics(e_.target.family);
   mlir::Type i32 = code_.builder.getI32Type();

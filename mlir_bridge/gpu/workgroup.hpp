@@ -84,7 +84,7 @@ class workgroup {
 
  private:
   void control_launch(std::string_view text);
-  void begin(const std::string& name, const dim& groups, std::array<std::int64_t, 2> grid_yz, bool prepare);
+  void begin(const std::string& name, const dim& all_groups, std::array<std::int64_t, 2> grid_yz, bool prepare);
   Value exchange(Value bits, std::int64_t mask);  // 32 bits
   Value lds_slot(Value region, Value index, mlir::Type type);
   kernel_emitter& e_;

@@ -177,10 +177,29 @@ TEST_F(open_plans_test, other_sizes_have_no_plan) {
   EXPECT_FALSE(plans->at({{"batch", 7}, {"seq", 7}, {"width", 7}}));  // there is no such dimension
 }
 
-TEST_F(open_plans_test, a_tensor_without_elements_has_no_plan) {
+TEST_F(open_plans_test, tensors_without_elements_have_plans) {
   open(source());
-  EXPECT_FALSE(plans->at({{"batch", 2}, {"seq", 0}}));
-  EXPECT_TRUE(plans->at({{"batch", 2}, {"seq", 1}}));
+  for (std::int64_t s : {0, 1, 0}) compare({{"batch", 2}, {"seq", s}}, std::vector{random(f32({2, s, 24}), 5)});
+}
+
+// A cache that has no rows yet, and what exporters write with `seq - 1`: at one position, these tensors are empty.
+TEST_F(open_plans_test, kernels_read_tensors_without_elements) {
+  program p;
+  p.symbols = {{"past", {0, 64, {}}}, {"seq", {0, 64, {}}}};
+  const dim past = dim::symbol("past");
+  module& m = p.main();
+  value cache = m.add_parameter("cache", f32({2, past, 24})), x = m.add_parameter("x", f32({2, seq, 24}));
+  value all = m.add(concat{1}, {cache, x});
+  value scores = m.add(softmax{-1, false}, {m.add(dot{}, {x, m.add(transpose{{0, 2, 1}}, {all})})});
+  value across = m.add(concat{2}, {m.add(transpose{{0, 2, 1}}, {cache}), m.add(transpose{{0, 2, 1}}, {x})});
+  value sums = m.add(reduce{reduction_kind::sum, {1}}, {cache});
+  value padded = m.add(pad{{0, 1, 0}, {0, 1, 0}, pad_mode::constant_, 0.5}, {x});
+  value across_padded = m.add(pad{{0, 0, 1}, {0, 0, 2}, pad_mode::constant_, 0.5}, {m.add(transpose{{0, 2, 1}}, {x})});
+  m.set_outputs({m.add(dot{}, {scores, all}), across, sums, padded, across_padded}, {"y", "a", "s", "p", "q"});
+  open(std::move(p));
+  for (std::int64_t n : {0, 1, 5})
+    for (std::int64_t s : {0, 1, 7})
+      compare({{"past", n}, {"seq", s}}, std::vector{random(f32({2, n, 24}), 1), random(f32({2, s, 24}), 2)});
 }
 
 TEST_F(open_plans_test, each_way_of_a_choice_has_its_plans) {

@@ -10,6 +10,7 @@
 #include "mlir_bridge/gpu/contraction/joined_product.hpp"
 #include "mlir_bridge/gpu/contraction/matrix_operand.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/empty_sums.hpp"
 #include "mlir_bridge/gpu/open_product.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma.hpp"
 #include "mlir_bridge/kinds/dot/generators.hpp"
@@ -100,10 +101,14 @@ void emit_dot(kernel_emitter& e) {
 
 void emit_open_dot(kernel_emitter& e) {
   e.emit_inner_anchors();
-  const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
-  if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
-  emit_open_product(e, dot_problem(e), [](kernel_emitter& of, const dim_bindings& sample) {
-    return find_dot_problem(of, nullptr, sample);
+  const std::vector<dim>& of_a = kernel_emitter::sizes(e.anchor()->inputs()[0]);
+  const dim depth = of_a[of_a.size() - (e.anchor()->op().get_if<dot>()->transpose_a ? 2 : 1)];
+  emit_with_empty_sums(e, depth, [&] {
+    const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
+    if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
+    emit_open_product(e, dot_problem(e), [](kernel_emitter& of, const dim_bindings& sample) {
+      return find_dot_problem(of, nullptr, sample);
+    });
   });
 }
 

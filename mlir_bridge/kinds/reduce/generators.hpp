@@ -19,6 +19,7 @@ namespace kiln::gpu {
 using namespace codegen;
 
 void emit_reduce(kernel_emitter& e);
+void emit_open_reduce(kernel_emitter& e);
 void emit_arg_reduce(kernel_emitter& e);
 std::vector<candidate> reduce_space(kernel_emitter& e);
 std::vector<candidate> arg_reduce_space(kernel_emitter& e);

@@ -8,6 +8,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/gpu/empty_sums.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
 #include "mlir_bridge/kinds/reduce/generators.hpp"
@@ -201,6 +202,21 @@ void emit_reduce(kernel_emitter& e) {
     };
   }
   emit_reduction(e, r);
+}
+
+void emit_open_reduce(kernel_emitter& e) {
+  const auto& op = *e.anchor()->op().get_if<reduce>();
+  const shape& input = e.anchor()->inputs()[0].type();
+  dim count = 1;
+  for (std::int64_t axis : op.axes)
+    count = count * input.dims[static_cast<std::size_t>(normalize_axis(axis, input.rank()))];
+  const reduction_rule rule(op.kind, input.type);
+  const auto nothing = [&] {
+    const Value start = rule.start(e.code, 1);
+    if (op.kind != reduction_kind::mean) return start;
+    return rule.finish_mean(e.code, start, e.code.number(e.code.type(rule.type, 1), 0));
+  };
+  emit_with_empty_sums(e, count, nothing, [&] { emit_reduce(e); });
 }
 
 void emit_arg_reduce(kernel_emitter& e) {

@@ -10,7 +10,7 @@ std::span<const kernel_kind> reduce_kinds() {
        .epilogue = true,
        .operand_reads = {1, 1, 1},
        .cpu = {.emit = cpu::emit_reduce, .space = cpu::row_choices, .emit_open = cpu::emit_open_reduce},
-       .gpu = {.emit = gpu::emit_reduce, .space = gpu::reduce_space, .emit_open = gpu::emit_reduce}},
+       .gpu = {.emit = gpu::emit_reduce, .space = gpu::reduce_space, .emit_open = gpu::emit_open_reduce}},
       {.operation = "arg_reduce",
        .epilogue = true,
        .operand_reads = {1, 1, 1},

@@ -117,10 +117,11 @@ TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
   for (const target_row& target : gpu_targets()) {
     SCOPED_TRACE(target.name);
     native_kernel kernel = finalize_for(*fusion, target);
-    ASSERT_EQ(kernel.launches.size(), 3u);
+    ASSERT_EQ(kernel.launches.size(), 4u);
     const auto grids = [&](std::int64_t queries, std::int64_t keys) {
       at_sizes(kernel, {{"batch", 1}, {"seq", queries}, {"past", keys}});
-      return std::vector<std::int64_t>{kernel.launches[0].grid, kernel.launches[1].grid, kernel.launches[2].grid};
+      EXPECT_EQ(kernel.launches[0].grid > 0, keys == 0);
+      return std::vector<std::int64_t>{kernel.launches[1].grid, kernel.launches[2].grid, kernel.launches[3].grid};
     };
     EXPECT_EQ(grids(1, 1000), (std::vector<std::int64_t>{0, 4, 2}));
     EXPECT_EQ(grids(4, 8000), (std::vector<std::int64_t>{0, 126, 2}));
@@ -128,8 +129,10 @@ TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
     EXPECT_GT(many[0], 0);
     EXPECT_EQ(many[1] + many[2], 0);
     // Few keys are not divided where matrix instructions take the rows.
-    if (kernel.launches[0].statistics.matrix_instructions > 0) EXPECT_EQ(grids(1, 128)[1], 0);
+    if (kernel.launches[1].statistics.matrix_instructions > 0) EXPECT_EQ(grids(1, 128)[1], 0);
     EXPECT_GT(grids(1, 129)[1], 0);
+    // Without keys, the first launch stores zeros, and the others have nothing to do.
+    for (std::int64_t queries : {1, 5}) EXPECT_EQ(grids(queries, 0), (std::vector<std::int64_t>{0, 0, 0}));
   }
 }
 

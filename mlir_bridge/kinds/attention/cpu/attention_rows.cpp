@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "mlir_bridge/codegen/open_checks.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
@@ -129,7 +130,10 @@ Value attention_rows::masked(Value score, Value query_row, Value j, Value number
 }
 
 void attention_rows::store_result(Value row, Value column, Value sum, std::int64_t lanes) {
-  const Value total = code.load(sums_at, row, sum_type, 1);
+  Value total = code.load(sums_at, row, sum_type, 1);
+  // The result without keys is 0.
+  if (!codegen::never_negative(keys - 1))
+    total = code.select(code.less(code.constant(0), e.size(keys)), total, number(1, 1));
   evaluator ev(e);
   ev.bind(e.anchor_result(), to_result(code, code.make<arith::DivFOp>(sum, code.splat(total, lanes)), sum_type,
                                        e.anchor_result().type().type));

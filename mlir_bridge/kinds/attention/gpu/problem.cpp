@@ -5,6 +5,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/empty_sums.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/matrix_shape.hpp"
 #include "mlir_bridge/kinds/attention/gpu/wgmma_attention.hpp"
@@ -262,8 +263,10 @@ void emit_open_attention(kernel_emitter& e) {
   if (emit_open_narrow_attention(e, problem)) return;
   if (problem.is_open() && emit_open_wgmma_attention(e, problem)) return;
   const dim few = problem.is_open() ? sizes_of_few_queries(e, problem) : dim(0), many = 1 - few;
-  if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
-  if (!(few == dim(0))) emit_few_queries(problem, few);
+  emit_with_empty_sums(e, problem.keys, [&] {
+    if (!(many == dim(0)) && !emit_matrix_attention(e, problem, many)) emit_vector_attention(e, problem, many);
+    if (!(few == dim(0))) emit_few_queries(problem, few);
+  });
 }
 
 void emit_attention(kernel_emitter& e) {
