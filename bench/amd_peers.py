@@ -43,7 +43,7 @@ PROBLEMS = {"product_4096": ("product", 4096, 4096, 4096), "product_1024": ("pro
             "convolution_56x64": ("convolution", 8, 56, 64, 64, 3, 1), "convolution_56x128_half": ("convolution", 8, 56, 128, 128, 3, 2), "convolution_14x256": ("convolution", 32, 14, 256, 256, 3, 1),
             "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1), "softmax_4096x1024": ("softmax", 4096, 1024), "layer_norm_4096x768": ("layer_norm", 4096, 768)}
 # For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes written to LDS, bytes read from it, and bytes of vector memory (the
-# compute unit's 128, 128 and 64, divided among its SIMDs; CDNA 4 reads twice as much of LDS, AMD's CDNA 4 white paper), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
+# compute unit's 128, 128 and 64, divided among its SIMDs; guides to the MI355X say that CDNA 4 reads 256 bytes of LDS), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
 # instructions share a pipe, and vector registers of a lane; and the device's compute units with their SIMDs. The products follow from AMD's published peaks: MI300X 1307
 # TFLOP/s = 304 units x 4 x 512 x 2.1 GHz, MI355X 2517 = 256 x 4 x 1024 x 2.4, RX 7900 XTX 123 = 96 x 2 x 256 x 2.5,
 # RX 9070 XT 195 = 64 x 2 x 512 x 2.97, and of i8 2615, 5033, 123 and 389 TOP/s. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
