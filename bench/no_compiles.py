@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sizes at which a session with kernels for all sizes compiles while somebody waits. There must be none.
 
-    no_compiles.py --zoo FOLDER --kiln PATH --bench BENCH_SESSION [NAME...] [--count 20] [--wider 4] [--largest 256] [--device host]
+    no_compiles.py --zoo FOLDER --kiln PATH --bench BENCH_SESSION [NAME...] [--count 20] [--wider 4] [--largest 256] [--device host] [--plans]
 
 FOLDER has zoo.py and its models. Each one is compiled once, with the dims of its cases open from 1 (or 0) to `--wider` times
 their largest value, and `bench_session --compiles` (bench/session/compiles.hpp) asks for edge sizes and COUNT
@@ -38,7 +38,7 @@ def check(zoo, name, options):
         made = subprocess.run([options.kiln, "compile", path, "--quiet", "-o", out, *dims], capture_output=True, text=True)
         if made.returncode:
             return None, "not compiled: " + made.stderr.strip().splitlines()[-1]
-        command = [options.bench, "--device", options.device, "--compiles", out, str(options.largest), str(options.count), os.path.join(work, "cache")]
+        command = [options.bench, "--device", options.device, "--compiles", out, str(options.largest), str(options.count), os.path.join(work, "cache"), *(["plans"] if options.plans else [])]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds)
         except subprocess.TimeoutExpired:
@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--device", default="host")
     for name, default in (("count", 20), ("wider", 4), ("largest", 256), ("jobs", 1), ("seconds", 300)):
         parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--plans", action="store_true", help="run nothing")
     options = parser.parse_args()
     sys.path.insert(0, options.zoo)
     import zoo

@@ -1,5 +1,6 @@
 #include "ir/copy_modules.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,12 +19,35 @@ std::string sizes_text(const dim_bindings& sizes) {
   return text.empty() ? "" : "; the sizes are " + text;
 }
 
-std::string sizes_in(const dim& d, const dim_bindings& sizes) {
+dim_bindings sizes_of(const dim& d, const dim_bindings& sizes) {
   const auto symbols = d.symbols();
   dim_bindings in;
   for (const auto& [name, value] : sizes)
     if (symbols.contains(name)) in.emplace(name, value);
-  return sizes_text(in);
+  return in;
+}
+
+std::string sizes_in(const dim& d, const dim_bindings& sizes) { return sizes_text(sizes_of(d, sizes)); }
+
+// Dimensions in models with blocks or many strides are expressions of hundreds of characters, which say nothing to a
+// reader.
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() > most) text.replace(most - 3, std::string::npos, "...");
+  return text;
+}
+
+// The sizes that a guard does not allow. Begins with the model's dimension and its value, where there is only one and
+// the guard compares expressions of it; one line that can be read.
+std::string failed_guard(const dim_guard& guard, const dim_guard& bound, const dim_bindings& sizes) {
+  constexpr std::size_t most_of_dim = 48, most_of_reason = 120;
+  const dim_bindings in = sizes_of(guard.a - guard.b, sizes);
+  const std::string a = guard.a.str(), b = guard.b.str();
+  const std::string rule = "'" + shortened(a, most_of_dim) + "' = " + bound.a.str() + " and '" +
+                           shortened(b, most_of_dim) + "' = " + bound.b.str() +
+                           " must be equal: " + shortened(guard.why, most_of_reason);
+  if (in.size() != 1 || std::max(a.size(), b.size()) <= most_of_dim) return "dimensions " + rule + sizes_text(in);
+  return "dimension '" + in.begin()->first + "' = " + std::to_string(in.begin()->second) +
+         " does not fit the model: dimensions " + rule;
 }
 
 // Copies the modules of `from` into `to`, whose main module must be empty, and substitutes `bindings`. A choice whose
@@ -159,9 +183,7 @@ program program::bind(const dim_bindings& bindings) const {
   for (const dim_guard& g : guards) {
     dim_guard bound{g.a.substitute(bindings), g.b.substitute(bindings), g.why};
     if (bound.a == bound.b) continue;
-    if ((bound.a - bound.b).is_static())
-      throw error(invalid_shape, "dimensions '" + g.a.str() + "' = " + bound.a.str() + " and '" + g.b.str() + "' = " +
-                                     bound.b.str() + " must be equal: " + g.why + sizes_in(g.a - g.b, bindings));
+    if ((bound.a - bound.b).is_static()) throw error(invalid_shape, failed_guard(g, bound, bindings));
     result.guards.push_back(std::move(bound));
   }
   module_copier(*this, result, bindings, bindings).run();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "bench/session/difference.hpp"
@@ -65,6 +66,7 @@ int measure_compiles(int argc, char** argv, const std::string& device) {
   session_options options{.device = device};
   if (argc > 5) options.cache.folder = argv[5];
   else options.cache.disabled = true;
+  const bool runs = argc <= 6 || argv[6] != std::string_view("plans");
   options.specialization = specialization::eager;
   session specialized(file, options);
   options.specialization = specialization::off;
@@ -90,6 +92,7 @@ int measure_compiles(int argc, char** argv, const std::string& device) {
     const auto say = [&](const std::string& what) { fmt::print("{}: {}\n", str(sizes), what); };
     if (misses) compiled += misses, say(fmt::format("{} kernels compiled", misses));
     if (at->has_own_kernels()) alone += 1, say("a plan of its own");
+    if (!runs) continue;
     const bool smallest = std::ranges::all_of(
         general.portable().symbols, [&](const auto& symbol) { return sizes.at(symbol.first) == symbol.second.min; });
     if (!(smallest || has_empty_tensor(at->bound())) || at->executable().plan().arena_bytes > most_arena_bytes)

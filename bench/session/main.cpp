@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
         "[CACHE_FOLDER]\n"
         "       bench_session [--device NAME] --unseen|--many|--parts FILE.kiln NAME=MIN:MAX[,NAME=MIN:MAX...] COUNT "
         "[CACHE_FOLDER]\n"
-        "       bench_session [--device NAME] --compiles FILE.kiln LARGEST COUNT [CACHE_FOLDER]\n"
+        "       bench_session [--device NAME] --compiles FILE.kiln LARGEST COUNT [CACHE_FOLDER [plans]]\n"
         "       bench_session [--device NAME] --background FILE.kiln NAME=FIRST:HOT[,NAME=FIRST:HOT...] SECONDS "
         "[CACHE_FOLDER]\n");
     return 2;

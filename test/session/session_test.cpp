@@ -220,6 +220,25 @@ TEST_F(session_test, a_guard_that_fails_names_its_dimensions_and_their_values) {
   }
 }
 
+// Blocks of a sequence are long expressions of its length.
+TEST_F(session_test, a_guard_of_long_expressions_is_one_readable_line) {
+  program p;
+  const dim rows = dim::symbol("rows");
+  p.symbols["rows"] = {1, 4096, {}};
+  dim blocks = rows;
+  for (std::int64_t i = 1; i < 8; ++i) blocks = dim::max(dim::min(blocks + 3 * i, 128 * (rows / (16 + i))), i);
+  p.guards.push_back({rows, blocks, std::string(500, 'x')});
+  module& m = p.main();
+  m.set_outputs({m.add(elementwise{scalar_function::tanh}, {m.add_parameter("a", f32({rows}))})}, {"y"});
+  try {
+    p.bind({{"rows", 37}});
+    FAIL() << "the guard was not checked";
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("dimension 'rows' = 37 does not fit the model: dimensions 'rows' = 37 and '"));
+    EXPECT_LT(std::string(e.what()).size(), 320u);
+  }
+}
+
 TEST_F(session_test, an_importer_brings_other_kinds_of_models) {
   session_options o = options();
   o.import = [](const std::filesystem::path&) { return compile(layer()); };
