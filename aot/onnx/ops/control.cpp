@@ -114,8 +114,8 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
   return all_outputs(b.add(op, arguments, {&body.made}), body_outputs - 1);
 }
 
-// Tries several ways of importing a node in order and returns the result of the first one that succeeds. If none is
-// supported, throws the error of the first way.
+// Tries several ways of importing a node in order and returns the result of the first one that succeeds. If none does,
+// throws the error of the first way.
 std::vector<value> first_way(node& n, std::span<const std::function<std::vector<value>()>> ways) {
   import_state& state = n.owner.state();
   const int depth = state.depth;
@@ -134,7 +134,9 @@ std::vector<value> first_way(node& n, std::span<const std::function<std::vector<
     try {
       return way();
     } catch (const error& e) {
-      if (e.kind() != error_kind::unsupported || leaves_counts()) throw;
+      // Shapes that do not fit where an index is unknown may fit where it is known (growing_loop.hpp).
+      const bool may_fit = e.kind() == error_kind::unsupported || e.kind() == error_kind::invalid_model;
+      if (!may_fit || leaves_counts()) throw;
       // The next attempt of the import has the elements of small inputs as symbols, which may be enough for this way.
       if (const auto* needed = dynamic_cast<const value_needed*>(&e); needed && !state.values_as_symbols) throw;
       if (!why) why = std::current_exception();
