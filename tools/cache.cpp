@@ -16,6 +16,7 @@
 #include "jit/targets.hpp"
 #include "jit/tuning/tuning_records.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/model_options.hpp"
 #include "tools/progress.hpp"
 #include "tools/worker_choice.hpp"
@@ -49,10 +50,10 @@ int stats(const options& o, const output_options& output) {
                 {"records", s.records},       {"by_target", s.by_target}};
   output.print(document, [&] {
     print(
-        "{}\n  {} kernels, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {} tuning records\n  {} unreadable, {} "
+        "{}\n  {}, {:.2f} MB\n  {} packed weights, {:.2f} MB\n  {}\n  {} unreadable, {} "
         "temporaries\n",
-        folder.string(), s.kernels, static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
-        static_cast<double>(s.prepared_bytes) / 1e6, s.records, s.unreadable, s.temporaries);
+        folder.string(), counted(s.kernels, "kernel"), static_cast<double>(s.kernel_bytes) / 1e6, s.prepared,
+        static_cast<double>(s.prepared_bytes) / 1e6, counted(s.records, "tuning record"), s.unreadable, s.temporaries);
   });
   return 0;
 }
@@ -208,8 +209,8 @@ int copy(const std::filesystem::path& from, const std::filesystem::path& to, tra
                 {"present", c.present},  {"damaged", c.damaged}, {"untrusted", c.untrusted},
                 {"records", c.records},  {"other", c.other},     {"bytes", c.bytes}};
   output.print(document, [&] {
-    print("{} entries ({:.2f} MB) and {} tuning records copied to {}, {} there already\n", c.copied,
-          static_cast<double>(c.bytes) / 1e6, c.records, to.string(), c.present);
+    print("{} ({:.2f} MB) and {} copied to {}, {} there already\n", counted(c.copied, "entry", "entries"),
+          static_cast<double>(c.bytes) / 1e6, counted(c.records, "tuning record"), to.string(), c.present);
     if (c.damaged) print("{} damaged entries left out\n", c.damaged);
     if (c.untrusted)
       print(

@@ -7,6 +7,7 @@
 #include "ir/container/stripped.hpp"
 #include "tools/command.hpp"
 #include "tools/compile_choice.hpp"
+#include "tools/counts.hpp"
 #include "tools/model_summary.hpp"
 
 namespace kiln::tools {
@@ -58,11 +59,11 @@ int compile_file(const options& o, const output_options& output) {
   if (o.explain) document["explain"] = describe(explained);
   output.print(document, [&] {
     print(
-        "{}: {:.1f} MB, {} kernels for {} code objects, {} operations left to the reference interpreter, {:.2f} s "
+        "{}: {:.1f} MB, {} for {}, {} left to the reference interpreter, {:.2f} s "
         "(import {:.2f}, optimize {:.2f}, write {:.2f})\n",
-        o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels,
-        summary.code_objects, summary.interpreted, ms(began, written) / 1e3, compiled.import_ms / 1e3,
-        compiled.compile_ms / 1e3, ms(compile_done, written) / 1e3);
+        o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, counted(summary.kernels, "kernel"),
+        counted(summary.code_objects, "code object"), counted(summary.interpreted, "operation"),
+        ms(began, written) / 1e3, compiled.import_ms / 1e3, compiled.compile_ms / 1e3, ms(compile_done, written) / 1e3);
     if (o.choice.int4_weights)
       print(
           "{} weights in 4 bits, {:.1f} MB instead of {:.1f} MB, relative error at most {:.3f}; left as they are: {} "

@@ -22,6 +22,7 @@
 #include "runtime/launch_check.hpp"
 #include "session/open_kernels.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/model_options.hpp"
 #include "tools/native_file.hpp"
 #include "tools/npy.hpp"
@@ -154,7 +155,7 @@ nlohmann::ordered_json describe_compiled(const jit_report& report) {
   return compiled;
 }
 
-int print_native_file(const options& o, const target_row& target, const jit_report& report,
+int print_native_file(const options& o, const target_row& target, const jit_report& report, bool all_sizes,
                       const output_options& output) {
   nlohmann::ordered_json document{{"file", o.file},
                                   {"target", target.name},
@@ -163,18 +164,21 @@ int print_native_file(const options& o, const target_row& target, const jit_repo
                                   {"finalize_ms", report.elapsed_ms},
                                   {"cache", {{"hits", report.hits}, {"misses", report.misses}}}};
   output.print(document, [&] {
-    print("{}: {} kernels for all sizes on {} in {:.2f} s, written to {}\n", o.file, report.kernels.size(), target.name,
-          report.elapsed_ms / 1e3, o.native_file);
+    print("{}: {}{} on {} in {:.2f} s, written to {}\n", o.file, counted(report.kernels.size(), "kernel"),
+          all_sizes ? " for all sizes" : "", target.name, report.elapsed_ms / 1e3, o.native_file);
   });
   return 0;
 }
 
 // Throws error{usage} for options that contradict each other.
 void check_options(const options& o, const target_row& target, bool all_sizes) {
-  if (all_sizes != o.folder.empty())
-    throw error(error_kind::usage, all_sizes ? "--output: objects and kernels.json are for one set of sizes; leave it "
-                                               "away, or --specialize off"
-                                             : "--output: name a folder for the objects");
+  if (all_sizes && !o.folder.empty())
+    throw error(error_kind::usage,
+                "--output: objects and kernels.json are for one set of sizes; leave it away, or --specialize off");
+  if (o.folder.empty() && (o.native_file.empty() || o.export_constants))
+    throw error(error_kind::usage, o.native_file.empty()
+                                       ? "--output: name a folder for the objects, or a file with --native-file"
+                                       : "--export-constants: name a folder for them with --output");
   if (!o.native_file.empty() && target.name == "native")
     throw error(error_kind::usage,
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
@@ -277,7 +281,7 @@ int write_folder(const options& o, const program& native, const dim_bindings& bi
   write_file(std::filesystem::path(o.folder) / "kernels.json",
              json_text({{"target", target.name}, {"kernels", kernels}, {"program", listing}}));
   output.print(document, [&] {
-    print("{}: {} kernels for {} in {:.2f} s, written to {}\n", o.file, kernels.size(), target.name,
+    print("{}: {} for {} in {:.2f} s, written to {}\n", o.file, counted(kernels.size(), "kernel"), target.name,
           report.elapsed_ms / 1e3, o.folder);
   });
   return 0;
@@ -301,9 +305,9 @@ int finalize_file(const options& o, const output_options& output) {
                                    : finalize_for(o, portable, bindings, jit, report);
   progress.finish();
   check_stop();  // write nothing after the time limit
-  if (!all_sizes) return write_folder(o, native, bindings, target, report, output);
+  if (!o.folder.empty()) return write_folder(o, native, bindings, target, report, output);
   write_native_file(native, o.native_file, o.cache);
-  return print_native_file(o, target, report, output);
+  return print_native_file(o, target, report, all_sizes, output);
 }
 
 }  // namespace
@@ -314,9 +318,9 @@ action declare_finalize(CLI::App& app) {
   app.add_option("--target", o->target, "Target, see kiln targets")->required();
   app.add_option("-o,--output", o->folder, "Folder for the objects and kernels.json");
   app.add_option("--native-file", o->native_file,
-                 "Also write a .kiln with these kernels instead of the portable ones: it runs without a "
-                 "compiler, on this target only. With --specialize off and without --output: a file that serves all "
-                 "sizes of the dimensions that --dim leaves open");
+                 "Write a .kiln with these kernels instead of the portable ones: it runs without a compiler, on this "
+                 "target only. With --specialize off and without --output: a file that serves all sizes of the "
+                 "dimensions that --dim leaves open");
   app.add_flag("--export-constants", o->export_constants,
                "Also write the constants, as constants/value_ID.npy: with them kernels.json holds the whole program");
   add_worker_options(app, o->workers);

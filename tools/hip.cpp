@@ -10,6 +10,7 @@
 #include "spirv/disassembly.hpp"
 #include "spirv/hip/hip_compiler.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/custom_ops.hpp"
 
 namespace kiln::tools {
@@ -61,8 +62,9 @@ int compile_source(const options& o, const output_options& output) {
     for (const auto& k : kernels)
       print("  kernel    {:<24} at most {} threads\n", k["name"].get<std::string>(), k["max_threads"].get<int>());
     for (const auto& op : operators)
-      print("  operator  {:<24} domain '{}', {} launches, {} bytes\n", op["name"].get<std::string>(),
-            op["domain"].get<std::string>(), op["launches"].get<int>(), op["bytes"].get<int>());
+      print("  operator  {:<24} domain '{}', {}, {} bytes\n", op["name"].get<std::string>(),
+            op["domain"].get<std::string>(), counted(op["launches"].get<int>(), "launch", "launches"),
+            op["bytes"].get<int>());
   });
   return 0;
 }

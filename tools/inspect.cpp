@@ -23,6 +23,7 @@
 #include "spirv/disassembly.hpp"
 #include "spirv/object.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/inspect_page.hpp"
 #include "tools/model_options.hpp"
 #include "tools/model_summary.hpp"
@@ -275,8 +276,8 @@ void print_contents(const options& o, const container_info& info, const program&
     print("sizes that data decide: a session runs the part of the model that computes them first\n");
     for (const auto& name : document["data_sizes"]) print("  {}\n", name.get<std::string>());
   }
-  print("\n{} kernels for {} code objects; {} operations left to the reference interpreter\n", info.kernels.size(),
-        summary.code_objects, summary.interpreted);
+  print("\n{} for {}; {} left to the reference interpreter\n", counted(info.kernels.size(), "kernel"),
+        counted(summary.code_objects, "code object"), counted(summary.interpreted, "operation"));
   for (const auto& k : document["kernels"])
     print("  {}  {:<14} {:>7} bytes  x{:<3} {}{}\n", k["hash"].get<std::string>().substr(0, 16),
           k["format"].get<std::string>(), k["bytes"].get<std::uint64_t>(), k["uses"].get<std::size_t>(),

@@ -13,6 +13,7 @@
 #include "runtime/io_buffers.hpp"
 #include "tools/command.hpp"
 #include "tools/concurrent_runs.hpp"
+#include "tools/counts.hpp"
 #include "tools/device_peaks.hpp"
 #include "tools/fed_runs.hpp"
 #include "tools/html_report.hpp"
@@ -148,8 +149,8 @@ void print_measurement(const options& o, const opened_model& model, const nlohma
     print("  graph: {}\n", document["graph"].dump());
   }
   if (document.contains("tuning")) print_tiers(document["tuning"]);
-  print("  {} kernels, {} launches, {} interpreted; peak memory {:.1f} MB\n", document["kernels"].get<int>(),
-        document["launches"].get<int>(), document["interpreted"].get<int>(),
+  print("  {}, {}, {} interpreted; peak memory {:.1f} MB\n", counted(document["kernels"].get<int>(), "kernel"),
+        counted(document["launches"].get<int>(), "launch", "launches"), document["interpreted"].get<int>(),
         document["peak_memory_bytes"].get<double>() / (1024 * 1024));
   if (!o.per_kernel) return;
   print_launches(document["per_kernel"]);

@@ -5,6 +5,7 @@
 
 #include "ir/container/container.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/model_summary.hpp"
 #include "tools/plan_weights.hpp"
 
@@ -31,8 +32,8 @@ int refit(const options& o, const output_options& output) {
                                   {"objects", objects},
                                   {"compile_ms", compiled.import_ms + compiled.compile_ms}};
   output.print(document, [&] {
-    print("{}: {:.1f} MB, {} kernels, {} native objects of {}\n", o.output,
-          static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6, summary.kernels, objects, o.plan);
+    print("{}: {:.1f} MB, {}, {} of {}\n", o.output, static_cast<double>(document["bytes"].get<std::uint64_t>()) / 1e6,
+          counted(summary.kernels, "kernel"), counted(objects, "native object"), o.plan);
   });
   return 0;
 }

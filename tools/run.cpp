@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/opened_model.hpp"
 #include "tools/shape_list.hpp"
 #include "tools/tuning_report.hpp"
@@ -64,8 +65,9 @@ int run_model(const options& o, const output_options& output) {
     const jit_report& jit = model.instance().report();
     print("{} on {} ({}{})\n", o.file, document["device"].get<std::string>(), document["target"].get<std::string>(),
           threads_text(document));
-    print("  {} kernels, {} launches, {} interpreted; cache {} hits, {} misses\n", document["kernels"].get<int>(),
-          document["launches"].get<int>(), document["interpreted"].get<int>(), jit.hits, jit.misses);
+    print("  {}, {}, {} interpreted; cache {} hits, {} misses\n", counted(document["kernels"].get<int>(), "kernel"),
+          counted(document["launches"].get<int>(), "launch", "launches"), document["interpreted"].get<int>(), jit.hits,
+          jit.misses);
     print("  read {:.1f} ms, finalize {:.1f} ms, load {:.1f} ms, first run {:.1f} ms\n", model.read_ms(),
           model.instance().finalize_ms(), model.instance().load_ms(), model.first_run_ms());
     for (std::size_t i = 0; i < ports.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "ir/error.hpp"
 #include "ir/read_file.hpp"
+#include "tools/counts.hpp"
 #include "tools/model_list.hpp"
 
 namespace kiln::tools {
@@ -82,8 +83,9 @@ void print_shape_list(const nlohmann::ordered_json& document) {
   print("{} on {} ({}{})\n", document["file"].get<std::string>(), document["device"].get<std::string>(),
         document["target"].get<std::string>(), threads_text(document));
   for (const auto& set : document["sets"]) {
-    print("  {}: {} kernels compiled in {:.1f} ms, run in {:.3f} ms\n", set["sizes"].get<std::string>(),
-          set["compiled"].get<std::int64_t>(), set["finalize_ms"].get<double>(), set["run_ms"].get<double>());
+    print("  {}: {} compiled in {:.1f} ms, run in {:.3f} ms\n", set["sizes"].get<std::string>(),
+          counted(set["compiled"].get<std::int64_t>(), "kernel"), set["finalize_ms"].get<double>(),
+          set["run_ms"].get<double>());
     for (const auto& port : set["outputs"])
       print("    output {:<24} {}\n", port["name"].get<std::string>(), port["shape"].get<std::string>());
   }

@@ -13,6 +13,7 @@
 #include "ir/trust/trust_list.hpp"
 #include "ir/trust/user_keys.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -86,7 +87,7 @@ int make(const options& o, const output_options& output) {
   read_root(text, o.file);  // what is written can be read
   write_text(o.file, text);
   output.print({{"file", o.file}, {"version", root.version}, {"signatures", signers.size()}}, [&] {
-    print("{}: version {}, {} signatures of {} that are needed\n", o.file, root.version, signers.size(),
+    print("{}: version {}, {} of {} needed\n", o.file, root.version, counted(signers.size(), "signature"),
           root.threshold);
   });
   return 0;

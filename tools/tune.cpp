@@ -11,6 +11,7 @@
 #include "jit/tuning/statistics.hpp"
 #include "jit/tuning/tuning_hints.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/opened_model.hpp"
 #include "tools/tuning_report.hpp"
 
@@ -141,8 +142,8 @@ int tune_file(options o, const output_options& output) {
   document["kernels"] = rows;
   if (o.embed) document["embedded"] = embed(model, o.file);
   output.print(document, [&] {
-    print("{} on {}: {} kernels, {:.1f} s of tuning\n", o.file, model.resources().device().info().description,
-          results.size(), tuning_ms / 1e3);
+    print("{} on {}: {}, {:.1f} s of tuning\n", o.file, model.resources().device().info().description,
+          counted(results.size(), "kernel"), tuning_ms / 1e3);
     print("  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}  {:>5}  {:<28}  {}\n", "ms/run", "uses", "default", "tuned", "speedup",
           "tried", "kernel", "winner");
     for (const kernel_tuning& t : results) {

@@ -102,6 +102,14 @@ bool lacks_references(const program& imported) {
   return false;
 }
 
+// Throws error{usage} where only supplied outputs can be compared.
+void require_references(const program& imported) {
+  if (lacks_references(imported))
+    throw error(error_kind::usage,
+                "the model has custom operators, which have no built-in reference: give the expected outputs beside "
+                "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
+}
+
 // How many outputs the model has; the counts of those whose size depends on data come after them.
 std::size_t own_outputs(const module& m) {
   std::size_t own = m.outputs().size();
@@ -208,6 +216,7 @@ int verify_model(options o, const output_options& output) {
   program& reference = v.reference;
   // Quantization is no error of the kernels: they must agree with the reference of the quantized program.
   if (o.int4_weights) optimize(reference, v.compiling);
+  if (o.inputs_dir.empty()) require_references(reference);
   opened_model opened(std::move(v.compiled), o, output);
   auto got = opened.run_once();
   auto names = reference.main().output_names();
@@ -222,11 +231,8 @@ int verify_model(options o, const output_options& output) {
       throw error(error_kind::missing_file,
                   fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, own));
   }
-  if (expected.empty() && lacks_references(reference))
-    throw error(error_kind::usage,
-                "the model has custom operators, which have no built-in reference: give the expected outputs beside "
-                "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
   if (expected.empty()) {
+    require_references(reference);
     program bound = reference.bind(sizes_for(reference, opened));
     expected = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
   }

@@ -8,6 +8,7 @@
 
 #include "ir/error.hpp"
 #include "tools/command.hpp"
+#include "tools/counts.hpp"
 #include "tools/interruption.hpp"
 #include "tools/model_options.hpp"
 #include "tools/process_limits.hpp"
@@ -118,10 +119,11 @@ int fill(const options& o, const output_options& output) {
          o.limits.time, count(warm_state::left));
   output.print(document, [&] {
     print(
-        "{} kernels of {} files: {} compiled, {} there already, {} failed, {} left; {} shared ones made once; {:.2f} "
+        "{} of {}: {} compiled, {} there already, {} failed, {} left; {} made once; {:.2f} "
         "s\n",
-        results.size(), sources.files.size(), count(warm_state::compiled), count(warm_state::present),
-        count(warm_state::failed), count(warm_state::left), sources.plan.duplicates(), seconds);
+        counted(results.size(), "kernel"), counted(sources.files.size() - sources.failures.size(), "file"),
+        count(warm_state::compiled), count(warm_state::present), count(warm_state::failed), count(warm_state::left),
+        counted(sources.plan.duplicates(), "shared one"), seconds);
   });
   if (stop.expired()) return exit_code(error_kind::timed_out);
   if (stop.requested()) return interrupted_code;

@@ -66,6 +66,8 @@ class CustomOps(KilnCase):
         np.save(os.path.join(folder, "x.npy"), x)
         line = self.error_line(self.kiln("verify", model, "--custom-op", self.path("relu6.hip"), "--inputs", folder, code=2))
         self.assertIn("no built-in reference", line)
+        opened = self.kiln("verify", self.model(dims=("n", 5)), "--custom-op", self.path("relu6.hip"), code=2)
+        self.assertIn("no built-in reference", self.error_line(opened))
         np.save(os.path.join(folder, "y.npy"), -np.clip(2 * x, 0, 6))
         self.assertEqual(self.json("verify", model, "--custom-op", self.path("relu6.hip"), "--inputs", folder)["against"], "supplied outputs")
         np.save(os.path.join(folder, "y.npy"), -np.clip(2 * x, 0, 5))

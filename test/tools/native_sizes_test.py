@@ -30,6 +30,12 @@ class NativeSizes(KilnCase):
             np.testing.assert_allclose(np.load(self.path("native/y.npy")), np.load(self.path("portable/y.npy")), rtol=1e-5)
         self.assertIn("'batch' = 65", self.error_line(self.kiln("run", native, "--dim", "batch=65", code=5)))
 
+    def test_a_native_file_for_one_set_of_sizes_needs_no_folder(self):
+        file, native = self.sum("--dim", "batch=4"), self.path("native.kiln")
+        self.assertIn("1 kernel on", self.kiln("finalize", file, "--target", kiln_case.HOST, "--native-file", native).stdout)
+        self.kiln("run", native)
+        self.assertIn("--native-file", self.error_line(self.kiln("finalize", file, "--target", kiln_case.HOST, code=2)))
+
     # A convolution has no form for all sizes of its weights.
     def test_a_kernel_for_one_set_of_sizes_is_named(self):
         nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="dense")]

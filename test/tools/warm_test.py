@@ -75,6 +75,8 @@ class Warm(KilnCase):
             f.write(b"no model")
         document = self.warm(self.path("bad.kiln"), good, self.path("none.kiln"), "--target", kiln_case.HOST, code=3)
         self.assertEqual(document["compiled"], 1)
+        told = self.kiln("warm", good, self.path("none.kiln"), "--target", kiln_case.HOST, "--cache", self.path("warm"), code=3).stdout
+        self.assertIn("1 kernel of 1 file:", told)
         self.assertIn("none.kiln", self.error_line(self.kiln("warm", self.path("none.kiln"), "--target", kiln_case.HOST, "--cache", self.path("warm"), "--quiet", code=3)))
         self.assertEqual(sorted(os.path.basename(f["file"]) for f in document["failures"]), ["bad.kiln", "none.kiln"])
         for arguments, words in [([], "name .kiln files"), ([good], "no target"), ([good, "--target", "z80"], "z80"), ([good, "--target", "gfx942", "--no-cache"], "--archive"), ([good, "--target", "gfx942", "--archive", "x.zip"], ".tar.zst")]:

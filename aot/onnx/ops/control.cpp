@@ -11,6 +11,7 @@
 #include "aot/onnx/ops/growing_loop.hpp"
 #include "aot/onnx/ops/if.hpp"
 #include "aot/onnx/ops/loop.hpp"
+#include "aot/onnx/ops/pasted_masks.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -160,6 +161,7 @@ std::vector<value> import_loop(node& n) {
     return import_loop(inner);
   }
   const loop_parts parts = parts_of(n, graph);
+  if (auto images = pasted_masks(n, graph)) return {*images};
   auto count = n.b.constant_of(parts.trips);
   const bool carries_compounds = std::ranges::any_of(n.all(), [&](value v) { return v && find_compound(state, v); });
   if (carries_compounds && (!count || count->at_int(0) > most_unrolled)) {
