@@ -209,6 +209,8 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
     try {
       return import_once(std::move(model), what, state);
     } catch (const error& e) {
+      // The options are wrong, whatever failed before.
+      if (data_decides_sizes && e.kind() == error_kind::usage) throw;
       work += state.budget.work() + bytes.size() / bytes_of_node;
       if (attempt == most_attempts || work > most_work)
         throw error(error_kind::unsupported,

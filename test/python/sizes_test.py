@@ -76,6 +76,14 @@ class Sizes(PythonCase):
             where, twice = session(x)
             self.assertEqual(where.shape, (2, 0))
 
+    def test_data_decide_sizes_without_a_bound(self):
+        nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Cast", ["sum"], ["end"], to=TensorProto.INT64), helper.make_node("Range", ["zero", "end", "one"], ["y"])]
+        numbers = [numpy_helper.from_array(np.array(v), n) for v, n in ((0, "zero"), (1, "one"))]
+        model = model_of(nodes, [tensor("x", ["N"])], [tensor("y", [None], TensorProto.INT64)], numbers)
+        with kiln.compile(model).session(threads=1) as session:
+            for x in ([1, 2, 3], [4, 0, 0], [2.5], [1, 2, 3], [0]):
+                self.assertTrue(np.array_equal(session(np.array(x, np.float32)), np.arange(int(sum(x)))))
+
     def test_empty_and_scalar_tensors(self):
         axes = numpy_helper.from_array(np.array([0], np.int64), "axes")
         nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]

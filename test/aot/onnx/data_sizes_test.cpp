@@ -56,6 +56,18 @@ TEST(data_sizes, an_output_says_which_number_is_which_size) {
   EXPECT_EQ(stages[0].source.symbols.size(), 1u);  // n
 }
 
+TEST(data_sizes, wrong_options_are_told) {
+  import_options options;
+  options.dims.insert(parse_dim_spec("m=4"));
+  try {
+    counting().import(options);
+    ADD_FAILURE() << "it was imported";
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind(), error_kind::usage);
+    EXPECT_NE(std::string(e.what()).find("--dim 'm': the model has only 'n'"), std::string::npos) << e.what();
+  }
+}
+
 TEST(data_sizes, the_inputs_of_a_run_decide) {
   const program p = counting().import();
   for (const literal& x : {floats({1, 2, 3}), floats({0}), floats({4, 0.5f})}) {
