@@ -187,7 +187,8 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
       s.size = size, s.size.m = s.rows;
       if (!s.copied_tile) s.narrow = find_narrow(e, problem, s.rows);
       // All versions read the same copy of the weights.
-      if (packed && s.copied && s.copied->b.memory.type == packed->type && storage_bits(packed->type) == 16)
+      const bool same = packed && s.copied && s.copied->b.memory.type == packed->type;
+      if (same && (storage_bits(packed->type) == 16 || s.copied->b.divided))
         s.copied->b = in_rows(s.copied->b, *packed), s.copied_size.b_k_inner = true;
     }
   }

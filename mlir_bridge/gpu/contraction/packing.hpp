@@ -10,7 +10,7 @@ namespace kiln::gpu {
 // Emits the stage and makes problem.b read its result, which is returned. `weights`: the value that B is, or null.
 buffer pack_b(kernel_emitter& e, contraction_problem& problem, value weights);
 
-// Emits the stage for `weights`, a constant [depth, rows] of 16 bits, and returns its result.
+// Emits the stage for `weights`, a constant [depth, rows] of 16 bits or f32, and returns its result.
 buffer pack_weights(kernel_emitter& e, value weights);
 
 }  // namespace kiln::gpu

@@ -79,6 +79,14 @@ void hopper_code::synchronize_threads(std::int64_t barrier, std::int64_t threads
   assembly(fmt::format("bar.sync {}, {};", barrier, threads), "~{memory}", {});
 }
 
+void hopper_code::synchronize_threads(Value barrier, std::int64_t threads) {
+  assembly(fmt::format("bar.sync $0, {};", threads), "r,~{memory}", {barrier});
+}
+
+void hopper_code::arrive_threads(Value barrier, std::int64_t threads) {
+  assembly(fmt::format("bar.arrive $0, {};", threads), "r,~{memory}", {barrier});
+}
+
 Value hopper_code::load_word_of(Value rank, Value address) {
   return assembly(
       "{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, $1, $2;\nld.shared::cluster.b32 $0, [remote];\n}",
@@ -240,6 +248,35 @@ values hopper_code::multiply_block(const wgmma_shape& s, Value a_address, Value 
   operands.push_back(accumulate);
   return assembly(text, constraints + "l,l,r,~{memory}", operands,
                   std::vector<mlir::Type>(static_cast<std::size_t>(count), sum_type(s)));
+}
+
+values hopper_code::multiply_registers(const wgmma_shape& s, const values& words, Value b_address,
+                                       std::span<const register_product> products, Value accumulate,
+                                       const values& sums) {
+  const auto count = static_cast<std::int64_t>(sums.size()), first_word = 2 * count,
+             factor = first_word + static_cast<std::int64_t>(words.size());
+  const std::string any = fmt::format("${}", factor + 1);
+  std::string results, text = "{\n.reg .pred first, other;\n.reg .b64 b;\n", constraints;
+  for (std::int64_t r = 0; r < count; ++r) results += fmt::format("{}${}", r ? "," : "", r);
+  text += fmt::format("setp.ne.b32 first, {0}, 0;\nsetp.eq.b32 other, {0}, {0};\nwgmma.fence.sync.aligned;\n", any);
+  for (const register_product& each : products) {
+    const std::int64_t w = first_word + each.word;
+    text += fmt::format("add.s64 b, ${}, {};\n", factor, each.bytes / 16);
+    text += fmt::format(
+        "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{{}}}, {{${}, ${}, ${}, ${}}}, b, {}, 1, 1, {};\n",
+        s.columns, type_name(s.a), type_name(s.b), results, w, w + 1, w + 2, w + 3,
+        &each == products.data() ? "first" : "other", s.b_k_inner ? 0 : 1);
+  }
+  text += "wgmma.commit_group.sync.aligned;\n}";
+  for (std::int64_t i = 0; i < count; ++i) constraints += "=f,";
+  for (std::int64_t i = 0; i < count; ++i) constraints += fmt::format("{},", i);
+  for (std::size_t i = 0; i < words.size(); ++i) constraints += "r,";
+  values operands = sums;
+  operands.insert(operands.end(), words.begin(), words.end());
+  operands.push_back(descriptor(b_address, s.b_k_inner));
+  operands.push_back(accumulate);
+  return assembly(text, constraints + "l,r,~{memory}", operands,
+                  std::vector<mlir::Type>(sums.size(), code_.builder.getF32Type()));
 }
 
 void hopper_code::wait_all_but_last() { assembly("wgmma.wait_group.sync.aligned 1;", "~{memory}", {}); }

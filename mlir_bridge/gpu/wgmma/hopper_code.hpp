@@ -23,6 +23,12 @@ struct wgmma_shape {
   bool a_k_inner = true, b_k_inner = true;
 };
 
+// A product of a step in registers: the first of its words, and where the second factor's step begins, in bytes after
+// its address.
+struct register_product {
+  std::int64_t word, bytes;
+};
+
 class hopper_code {
  public:
   // With `bounded`, a wait of more than about 2^28 cycles ends the kernel with an error instead of hanging.
@@ -47,8 +53,11 @@ class hopper_code {
   void synchronize_cluster();
   void arrive_at_cluster();
   void wait_for_cluster();
-  void synchronize_threads(std::int64_t barrier,
-                           std::int64_t threads);  // whole warps of the workgroup; barriers 1 to 15
+  // Whole warps of the workgroup; barriers 1 to 15.
+  void synchronize_threads(std::int64_t barrier, std::int64_t threads);
+  void synchronize_threads(Value barrier, std::int64_t threads);  // i32
+  // Counts the warp at the barrier, but does not wait.
+  void arrive_threads(Value barrier, std::int64_t threads);
   // Loads 32 bits of another workgroup's shared memory, from the same address as in ours.
   Value load_word_of(Value rank, Value address);
   // Stores an f32 there. The other workgroup reads it after the cluster's next barrier.
@@ -79,6 +88,11 @@ class hopper_code {
   // Returns sums + A * B (only A * B if `accumulate`, an i32, is 0) over one block of 128 bytes of k. The result may be
   // read after finish().
   values multiply_block(const wgmma_shape& s, Value a_address, Value b_address, Value accumulate, const values& sums);
+  // The same for some steps of 16 elements of 16 bits, with the first factor in registers: one block of 64 rows, of
+  // which a thread has four words for each step (rows l / 4 and l / 4 + 8 of its warp, elements 2 (l % 4) and the next
+  // one; then those 8 further along k).
+  values multiply_registers(const wgmma_shape& s, const values& words, Value b_address,
+                            std::span<const register_product> products, Value accumulate, const values& sums);
   // Afterwards, only the last block still reads shared memory.
   void wait_all_but_last();
   values finish(const values& sums);

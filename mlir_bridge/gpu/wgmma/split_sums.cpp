@@ -33,4 +33,26 @@ values add_splits(code_builder& code, hopper_code& hopper, const wgmma_tile& til
   return result;
 }
 
+values exchange_halves(code_builder& code, hopper_code& hopper, const values& sums, Value warpgroup, Value in_group,
+                       Value own, Value other) {
+  constexpr std::int64_t group_threads = 128, threads = 2 * group_threads, barrier = 1;
+  const std::size_t half = sums.size() / 2;
+  const Value first = code.equal(warpgroup, hopper.number(0));
+  const auto offset = [&](std::size_t i) {
+    return code.mul(code.add(in_group, static_cast<std::int64_t>(i) * group_threads), 4);
+  };
+  // A warpgroup may still read what it exchanged for the tile before.
+  hopper.synchronize_threads(barrier, threads);
+  for (std::size_t i = 0; i < half; ++i)
+    code.make<mlir::LLVM::StoreOp>(code.select(first, sums[half + i], sums[i]), byte_address(code, own, offset(i)), 4u);
+  hopper.synchronize_threads(barrier, threads);
+  values result;
+  for (std::size_t i = 0; i < half; ++i) {
+    const Value word = code.make<mlir::LLVM::LoadOp>(sums[i].getType(), byte_address(code, other, offset(i)), 4u);
+    result.push_back(code.make<mlir::arith::AddFOp>(code.select(first, sums[i], sums[half + i]), word));
+  }
+  hopper.synchronize_threads(barrier, threads);
+  return result;
+}
+
 }  // namespace kiln::gpu

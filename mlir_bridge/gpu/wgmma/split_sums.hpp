@@ -18,4 +18,10 @@ struct split_place {
 values add_splits(code_builder& code, hopper_code& hopper, const wgmma_tile& tile, const values& sums,
                   const split_place& place);
 
+// Adds up the sums of two consumer warpgroups for the same part of a tile. The first one gets the first half of the
+// totals, the second one the other half. `own` and `other` (addrspace 3): a word for each sum and thread, of this
+// warpgroup and of the other one. Contains barriers of both.
+values exchange_halves(code_builder& code, hopper_code& hopper, const values& sums, Value warpgroup, Value in_group,
+                       Value own, Value other);
+
 }  // namespace kiln::gpu

@@ -20,6 +20,7 @@ wgmma_size size_of(const kernel_emitter& e, const wgmma_problem& p) {
           epilogue_bytes(e, p),
           p.a.parts,
           p.a.parts > 1 || is_float8(p.a.memory.type),
+          p.b.divided,
           image_tiles,
           p.products(),
           p.epsilon.has_value(),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mlir_bridge/gpu/contraction/chunk.hpp"
+
 namespace kiln::gpu {
 
 namespace {
@@ -50,7 +52,6 @@ class writer {
         second_(second),
         ev_(e),
         slabs_(make_slabs(e)) {
-    masks_rows_ = problem.image || problem.open_m || problem.m % (tile.m * tile.cluster_m) != 0;
     masks_columns_ = problem.n % (tile.n * tile.cluster_n) != 0;
     batch_ = code_.to_index(place.batch);
   }
@@ -98,17 +99,8 @@ class writer {
     return code_.add(code_.add(place_.column, code_.mul(code_.rem(place_.lane, 4), 2)), column);
   }
 
-  // Maps a row of the tile to a row of the result. The first value is always a valid row; the second tells whether the
-  // tile's row has a result at all (null: always).
   std::pair<Value, Value> result_row(Value row) {
-    if (problem_.image) return problem_.result_row(row);
-    if (!masks_rows_) return {row, Value()};
-    if (problem_.open_m) {
-      const Value exists = code_.less(row, hopper_.narrow(e_.size(*problem_.open_m)));
-      return {e_.min(row, *problem_.open_m - 1), both(exists, code_.less(place_.own_row, code_.add(row, 1)))};
-    }
-    if (overlaps_rows(problem_, tile_)) return {row, code_.less(place_.own_row, code_.add(row, 1))};
-    return {code_.min(row, problem_.m - 1), code_.less(row, hopper_.number(problem_.m))};
+    return gpu::result_row(e_, hopper_, problem_, tile_, row, place_.own_row);
   }
   std::int64_t result_rows() const {
     return problem_.image ? problem_.image->images * problem_.image->out_height * problem_.image->out_width
@@ -186,12 +178,8 @@ class writer {
     }
   }
 
-  Value both(Value a, Value b) { return !a ? b : !b ? a : code_.make<mlir::arith::AndIOp>(a, b).getResult(); }
-  Value byte_address(Value pointer, Value offset) {
-    return code_.make<mlir::LLVM::GEPOp>(pointer.getType(), code_.builder.getI8Type(), pointer,
-                                         llvm::ArrayRef<mlir::LLVM::GEPArg>{mlir::LLVM::GEPArg(offset)},
-                                         mlir::LLVM::GEPNoWrapFlags::inbounds);
-  }
+  Value both(Value a, Value b) { return gpu::both(code_, a, b); }
+  Value byte_address(Value pointer, Value offset) { return gpu::byte_address(code_, pointer, offset); }
 
   kernel_emitter& e_;
   code_builder& code_;
@@ -202,7 +190,7 @@ class writer {
   const values &sums_, &second_;
   evaluator ev_;
   std::vector<slab> slabs_;
-  bool masks_rows_, masks_columns_;
+  bool masks_columns_;
   Value batch_;
 };
 
@@ -210,6 +198,19 @@ class writer {
 
 bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile) {
   return !problem.image && problem.a.k_inner && problem.m > tile.m && problem.m % (tile.m * tile.cluster_m) != 0;
+}
+
+std::pair<Value, Value> result_row(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem,
+                                   const wgmma_tile& tile, Value row, Value own_row) {
+  code_builder& code = e.code;
+  if (problem.image) return problem.result_row(row);
+  if (problem.open_m) {
+    const Value exists = code.less(row, hopper.narrow(e.size(*problem.open_m)));
+    return {e.min(row, *problem.open_m - 1), both(code, exists, code.less(own_row, code.add(row, 1)))};
+  }
+  if (problem.m % (tile.m * tile.cluster_m) == 0) return {row, Value()};
+  if (overlaps_rows(problem, tile)) return {row, code.less(own_row, code.add(row, 1))};
+  return {code.min(row, problem.m - 1), code.less(row, hopper.number(problem.m))};
 }
 
 std::int64_t epilogue_bytes(const kernel_emitter& e, const wgmma_problem& problem) {

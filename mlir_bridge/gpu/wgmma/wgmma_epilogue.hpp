@@ -3,6 +3,8 @@
 // partial. Internal to mlir_bridge/gpu.
 #pragma once
 
+#include <utility>
+
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_problem.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_tile.hpp"
@@ -26,6 +28,11 @@ struct wgmma_place {
 // Returns true if the last tile of rows begins so early that it ends with the last row. Its first rows are also those
 // of the tile before it, which stores them: copies of boxes that are partly outside of a tensor are slow.
 bool overlaps_rows(const wgmma_problem& problem, const wgmma_tile& tile);
+
+// Maps a row of the tile (i32) to a row of the result. The first value is always a valid row; the second tells whether
+// the tile's row has a result at all (null: always). `own_row` is that of wgmma_place.
+std::pair<Value, Value> result_row(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem,
+                                   const wgmma_tile& tile, Value row, Value own_row);
 
 // `second`: the sums of the problem's second product, if there is one.
 void emit_wgmma_epilogue(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,

@@ -7,9 +7,13 @@
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/split_f32.hpp"
+#include "mlir_bridge/gpu/wgmma/divided_epilogue.hpp"
+#include "mlir_bridge/gpu/wgmma/divided_weights.hpp"
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
 #include "mlir_bridge/gpu/wgmma/row_squares.hpp"
 #include "mlir_bridge/gpu/wgmma/split_sums.hpp"
+#include "mlir_bridge/gpu/wgmma/stage_cursor.hpp"
+#include "mlir_bridge/gpu/wgmma/tile_order.hpp"
 #include "mlir_bridge/gpu/wgmma/transposed_epilogue.hpp"
 #include "mlir_bridge/gpu/wgmma/wgmma_epilogue.hpp"
 #include "mlir_bridge/gpu/workgroup.hpp"
@@ -47,14 +51,15 @@ class wgmma_writer {
       shape_.columns = tile.a_rows(), shape_.row_blocks = tile.n / block_rows;
       std::swap(shape_.a, shape_.b), std::swap(shape_.a_k_inner, shape_.b_k_inner);
     }
+    if (tile.divided) shape_ = {tile.m, 1, problem.a.memory.type, problem.a.memory.type, true, problem.a.k_inner};
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
     channel_blocks_ = problem.image ? ceil_div(problem.image->channels, k_elements_) : 1;
     blocks_ = problem.image ? problem.image->taps() * channel_blocks_ : ceil_div(problem.k, k_elements_);
     tiles_m_ = ceil_div(problem.m, tile.m * tile.cluster_m);
     columns_ = tile.n / problem.products();
     tiles_n_ = ceil_div(problem.n, columns_ * tile.cluster_n);
-    // Each warp releases the stage whose rows it has squared.
-    releasers_ = problem.epsilon ? 4 : 1;
+    // Each warp releases the stage of which it has read rows itself.
+    releasers_ = problem.epsilon || tile.divided ? 4 : 1;
     tiles_ = tiles_m_ * tiles_n_ * problem.batch;
     // Workgroups of a transposed tile exchange their sums once.
     clusters_ = tile.transposed && tile.splits > 1 ? tiles_ : std::min(tiles_, resident_clusters(tile, e.target));
@@ -94,8 +99,10 @@ class wgmma_writer {
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
     empty_ = code_.add(full_, t_.stages * 8);
-    const std::int64_t warp_bytes = t_.transposed ? 0 : epilogue_bytes(e_, p_),
-                       end_bytes = t_.transposed ? exchange_bytes(t_, p_.products()) : t_.consumers * 4 * warp_bytes;
+    const std::int64_t warp_bytes = t_.transposed || t_.divided ? 0 : epilogue_bytes(e_, p_),
+                       end_bytes = t_.transposed ? exchange_bytes(t_, p_.products())
+                                   : t_.divided  ? t_.consumers * divided_exchange_bytes(t_)
+                                                 : t_.consumers * 4 * warp_bytes;
     epilogue_memory_ = group.lds(std::max<std::int64_t>(16, end_bytes), 16);
     if (p_.epsilon && !t_.transposed) scale_memory_ = group.lds(block_rows * 4, 16);
 
@@ -114,7 +121,7 @@ class wgmma_writer {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
         hopper_.initialize_barrier(code_.add(full_, 8 * s), 1);
         hopper_.initialize_barrier(code_.add(empty_, 8 * s),
-                                   t_.consumers * releasers_ * (t_.cluster_m + t_.cluster_n - 1));
+                                   (t_.in_turn() ? 1 : t_.consumers) * releasers_ * (t_.cluster_m + t_.cluster_n - 1));
       }
       hopper_.publish_barriers();
     });
@@ -132,7 +139,8 @@ class wgmma_writer {
         },
         [&] {
           if (early_) group.await_predecessors();
-          consume(warpgroup, warp_bytes);
+          if (t_.divided) consume_divided(warpgroup);
+          else consume(warpgroup, warp_bytes);
           return values();
         });
     // A workgroup must not exit while other workgroups copy to its shared memory or arrive at its barriers.
@@ -154,42 +162,8 @@ class wgmma_writer {
   }
 
   // --- the tiles of this workgroup
-  struct tile_place {
-    // Position of the workgroup's tile, as i32. The first of its rows that is its own: those before it are another
-    // tile's.
-    Value batch, row, column, own_row;
-  };
-  tile_place place_of(Value tile) {
-    tile_place place;
-    if (open_tiles_) {
-      // Tiles of the same rows are visited together, because a number of columns is known, and one of rows is not.
-      place.batch = hopper_.number(0);
-      place.own_row = code_.mul(code_.div(tile, tiles_n_), t_.m);
-      place.row = last_row_ ? e_.min(place.own_row, *last_row_) : place.own_row;
-      place.column = code_.mul(code_.rem(tile, tiles_n_), t_.n);
-      return place;
-    }
-    place.batch = code_.div(tile, tiles_m_ * tiles_n_);
-    Value local = code_.rem(tile, tiles_m_ * tiles_n_);
-    const std::int64_t group = std::min(t_.group, tiles_m_);
-    Value number = code_.div(local, group * tiles_n_), inside = code_.rem(local, group * tiles_n_),
-          first = code_.mul(number, group);
-    // The last group may have fewer rows of tiles.
-    const std::int64_t left = tiles_m_ % group;
-    Value m, n;
-    if (left == 0) {
-      n = code_.div(inside, group);
-      m = code_.add(first, code_.rem(inside, group));
-    } else {
-      Value whole = code_.less(number, hopper_.number(tiles_m_ / group));
-      n = hopper_.quotient(inside, whole, group, left);
-      m = code_.add(first,
-                    code_.sub(inside, code_.mul(n, code_.select(whole, hopper_.number(group), hopper_.number(left)))));
-    }
-    place.own_row = code_.mul(code_.add(code_.mul(m, t_.cluster_m), rank_m_), t_.m);
-    place.row = overlaps_rows(p_, t_) ? code_.min(place.own_row, p_.m - t_.m) : place.own_row;
-    place.column = code_.mul(code_.add(code_.mul(n, t_.cluster_n), rank_n_), columns_);
-    return place;
+  visited_tile place_of(Value tile) {
+    return gpu::place_of(e_, hopper_, p_, t_, {tiles_m_, tiles_n_, columns_, last_row_, rank_m_, rank_n_}, tile);
   }
 
   values each_tile(values carried, const code_builder::loop_body& body) {
@@ -197,20 +171,13 @@ class wgmma_writer {
                       clusters_, std::move(carried),
                       [&](Value tile, std::span<const Value> now) { return body(hopper_.narrow(tile), now); });
   }
-  values each_block(Value first, values carried, const code_builder::loop_body& body) {
-    return code_.loop(code_.to_index(first), code_.to_index(end_block_), 1, std::move(carried),
+  values each_block(Value first, values carried, const code_builder::loop_body& body, std::int64_t step = 1) {
+    return code_.loop(code_.to_index(first), code_.to_index(end_block_), step, std::move(carried),
                       [&](Value block, std::span<const Value> now) { return body(hopper_.narrow(block), now); });
   }
 
-  // The next stage, and the parity of its phase.
-  struct cursor {
-    Value stage, parity;
-  };
-  cursor next(const cursor& at) {
-    Value stage = code_.add(at.stage, 1), wraps = code_.equal(stage, hopper_.number(t_.stages));
-    Value flipped = code_.make<mlir::arith::XOrIOp>(at.parity, hopper_.number(1));
-    return {code_.select(wraps, hopper_.number(0), stage), code_.select(wraps, flipped, at.parity)};
-  }
+  using cursor = stage_cursor;
+  cursor next(const cursor& at) { return gpu::next(code_, hopper_, at, t_.stages); }
   Value full(Value stage) { return code_.add(full_, code_.mul(stage, 8)); }
   Value empty(Value stage) { return code_.add(empty_, code_.mul(stage, 8)); }
   Value stage_address(Value stage) { return code_.add(stages_, code_.mul(stage, t_.stage_bytes())); }
@@ -219,15 +186,14 @@ class wgmma_writer {
   void produce(workgroup& group) {
     if (limits_registers()) hopper_.set_register_limit(producer_registers, false);
     code_.when(code_.equal(thread_, hopper_.number(t_.consumers * group_threads)), [&] {
-      hopper_.prefetch_map(a_map_);
-      hopper_.prefetch_map(b_map_);
+      for (Value map : {a_map_, b_map_}) hopper_.prefetch_map(map);
       if (second_map_) hopper_.prefetch_map(second_map_);
       // A new barrier is in phase 0. Waiting for the phase before it returns immediately.
       cursor at{hopper_.number(0), hopper_.number(1)};
       Value begun = first_block_;
       if (early_) std::tie(begun, at) = copy_ahead(group);
       each_tile({at.stage, at.parity}, [&](Value tile, std::span<const Value> outer) {
-        tile_place place = place_of(tile);
+        visited_tile place = place_of(tile);
         Value first = early_ ? code_.select(code_.equal(tile, first_tile_), begun, first_block_) : first_block_;
         return each_block(first, {outer[0], outer[1]}, [&](Value block, std::span<const Value> carried) {
           cursor now{carried[0], carried[1]};
@@ -250,7 +216,7 @@ class wgmma_writer {
   // Fills the stages for the first blocks of the first tile: with columns of B, and, once the predecessors have ended,
   // with rows of A. Returns the first block that is left, and the stage for it.
   std::pair<Value, cursor> copy_ahead(workgroup& group) {
-    const tile_place place = place_of(first_tile_);
+    const visited_tile place = place_of(first_tile_);
     const Value stages = hopper_.number(t_.stages), count = code_.min(code_.sub(end_block_, first_block_), stages);
     const auto each = [&](const std::function<void(Value block, Value stage)>& body) {
       code_.loop(code_.constant(0), code_.to_index(count), 1, [&](Value i) {
@@ -270,7 +236,7 @@ class wgmma_writer {
   }
 
   // Copies the tile's rows of A.
-  void copy_rows(const tile_place& place, Value block, Value stage) {
+  void copy_rows(const visited_tile& place, Value block, Value stage) {
     Value memory = stage_address(stage), k = code_.mul(block, k_elements_);
     if (p_.image) return copy_image(memory, place, block, full(stage));
     for (std::int64_t part = 0; part < t_.parts; ++part) {
@@ -281,11 +247,11 @@ class wgmma_writer {
     }
   }
   // Copies the tile's columns of B.
-  void copy_columns(const tile_place& place, Value block, Value stage) {
+  void copy_columns(const visited_tile& place, Value block, Value stage) {
     Value memory = stage_address(stage), k = p_.image ? first_weight(block) : code_.mul(block, k_elements_);
     std::int64_t column_mask = 0;
     for (std::int64_t i = 0; i < t_.cluster_m; ++i) column_mask |= std::int64_t{1} << (i * t_.cluster_n);
-    for (std::int64_t part = 0; part < t_.parts; ++part)
+    for (std::int64_t part = 0; part < (t_.divided ? 1 : t_.parts); ++part)
       copy(p_.b, b_map_, part_of_b(memory, part), place.column, k, matrix(p_.b, place.batch, part), full(stage),
            columns_, t_.cluster_m, rank_m_, column_mask, rank_n_);
     if (p_.second_b)
@@ -297,26 +263,23 @@ class wgmma_writer {
   // Announces the bytes of a block at full[stage].
   void expect_block(Value stage) {
     if (copied_rows_) {
-      const Value bytes = hopper_.narrow(e_.size((*copied_rows_ + t_.n) * (row_bytes * t_.parts)));
+      const Value bytes = hopper_.narrow(e_.size(*copied_rows_ * (row_bytes * t_.parts) + columns_bytes()));
       return hopper_.arrive_expecting(full(stage), bytes);
     }
     const std::int64_t rows = p_.image ? p_.image->box_height * p_.image->box_width : t_.a_rows();
-    hopper_.arrive_expecting(full(stage), (rows + t_.n) * row_bytes * t_.parts);
+    hopper_.arrive_expecting(full(stage), rows * row_bytes * t_.parts + columns_bytes());
   }
+  std::int64_t columns_bytes() const { return t_.stage_bytes() - t_.a_rows() * row_bytes * t_.parts; }
   Value first_weight(Value block) {
     Value tap = code_.div(block, channel_blocks_), first = code_.mul(code_.rem(block, channel_blocks_), k_elements_);
     return code_.add(code_.mul(tap, p_.image->channels), first);
   }
-  void copy_image(Value memory, const tile_place& place, Value block, Value barrier) {
-    const wgmma_image& i = *p_.image;
-    Value tap = code_.div(block, channel_blocks_), channel = code_.mul(code_.rem(block, channel_blocks_), k_elements_),
-          tile = code_.div(place.row, t_.m), above = code_.div(tile, i.tiles_x());
-    Value x = code_.mul(code_.rem(tile, i.tiles_x()), i.box_width),
-          y = code_.mul(code_.rem(above, i.tiles_y()), i.box_height), image = code_.div(above, i.tiles_y());
-    x = code_.sub(code_.add(x, code_.mul(code_.rem(tap, i.window_width), i.dilation_x)), i.pad_x);
-    y = code_.sub(code_.add(y, code_.mul(code_.div(tap, i.window_width), i.dilation_y)), i.pad_y);
+  void copy_image(Value memory, const visited_tile& place, Value block, Value barrier) {
+    const Value tap = code_.div(block, channel_blocks_),
+                channel = code_.mul(code_.rem(block, channel_blocks_), k_elements_);
+    const box_place box = box_of(code_, *p_.image, code_.div(place.row, t_.m), tap);
     for (std::int64_t part = 0; part < t_.parts; ++part) {
-      const values at{channel, x, y, matrix(p_.a, image, part)};
+      const values at{channel, box.x, box.y, matrix(p_.a, box.image, part)};
       hopper_.copy_box(part_of_a(memory, part), a_map_, at, barrier, std::nullopt, Value());
     }
   }
@@ -328,23 +291,26 @@ class wgmma_writer {
   }
   // The number of a part's matrix in the tensor map.
   Value matrix(const wgmma_operand& from, Value batch, std::int64_t part) {
-    if (t_.parts == 1 || from.parts_in_rows) return batch;
+    if (from.parts == 1 || from.parts_in_rows) return batch;
     return from.memory.sizes[0] == 1 ? hopper_.number(part) : code_.add(code_.mul(batch, t_.parts), part);
   }
 
   // Copies our part of `rows` rows from `row` on to the `sharers` workgroups in `mask` << `shift`.
   void copy(const wgmma_operand& from, Value map, Value memory, Value row, Value k, Value batch, Value barrier,
             std::int64_t rows, std::int64_t sharers, Value part, std::int64_t mask, Value shift) {
-    auto box = [&](Value to, Value first_row) {
-      values at = from.k_inner ? values{k, first_row} : values{first_row, k};
+    auto box = [&](Value to, Value first_row, Value first_k) {
+      values at = from.k_inner ? values{first_k, first_row} : values{first_row, first_k};
       if (from.parts > 1 ? !from.parts_in_rows : from.batch_pitch && p_.batch > 1) at.push_back(batch);
       hopper_.copy_box(to, map, at, barrier, sharers > 1 ? std::optional(mask) : std::nullopt, shift);
     };
-    const std::int64_t own = rows / sharers;
+    const std::int64_t own = rows / sharers, of_box = row_bytes * 8 / storage_bits(from.memory.type);
     Value first_row = code_.add(row, code_.mul(part, own)), to = code_.add(memory, code_.mul(part, own * row_bytes));
-    if (from.k_inner) return box(to, first_row);
-    for (std::int64_t i = 0; i < own / block_rows; ++i)
-      box(code_.add(to, i * block_bytes), code_.add(first_row, i * block_rows));
+    if (from.k_inner)
+      for (std::int64_t i = 0; i < k_elements_ / of_box; ++i)
+        box(code_.add(to, i * own * row_bytes), first_row, code_.add(k, i * of_box));
+    else
+      for (std::int64_t i = 0; i < own / of_box; ++i)
+        box(code_.add(to, i * block_bytes), code_.add(first_row, i * of_box), k);
   }
 
   // --- the consumers: the warpgroups that multiply
@@ -385,7 +351,7 @@ class wgmma_writer {
         sums = hopper_.finish(sums);
         release(carried[0], in_group, {});
       }
-      tile_place place = place_of(tile);
+      visited_tile place = place_of(tile);
       if (t_.transposed) {
         if (t_.splits > 1) hopper_.wait_for_cluster();
         const values squares(carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums), carried.end());
@@ -422,6 +388,49 @@ class wgmma_writer {
                           seconds);
       return values{carried[0], carried[1]};
     });
+  }
+
+  // --- the consumers of a divided tile
+  void consume_divided(Value warpgroup) {
+    if (limits_registers()) hopper_.set_register_limit(consumer_registers, true);
+    const divided_weights weights(code_, hopper_, t_, p_.b.k_inner);
+    const Value in_group = code_.rem(thread_, group_threads), second = code_.equal(warpgroup, hopper_.number(1)),
+                first_column = t_.in_turn() ? hopper_.number(0) : code_.mul(warpgroup, block_rows),
+                first_block = t_.in_turn() ? code_.add(first_block_, warpgroup) : first_block_;
+    weights.begin_turns(warpgroup);
+    each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
+      const cursor start{outer[0], outer[1]}, own = t_.in_turn() ? select(code_, second, next(start), start) : start;
+      values carried{own.stage, own.parity};
+      for (Value v : hopper_.undefined_sums(shape_)) carried.push_back(code_.number(v.getType(), 0));
+      carried = each_block(
+          first_block, carried,
+          [&](Value, std::span<const Value> now) {
+            const cursor at{now[0], now[1]};
+            hopper_.wait(full(at.stage), at.parity);
+            const Value block = byte_address(code_, stage_memory_, part_of_b(code_.mul(at.stage, t_.stage_bytes()), 0));
+            const values of_block = hopper_.finish(
+                weights.multiply(shape_, block, stage_address(at.stage), first_column, in_group, warpgroup));
+            cursor after = next(at);
+            release(after.stage, in_group, {});
+            if (t_.in_turn()) after = next(after);
+            values result{after.stage, after.parity};
+            for (std::size_t i = 0; i < of_block.size(); ++i)
+              result.push_back(code_.make<mlir::arith::AddFOp>(now[i + 2], of_block[i]));
+            return result;
+          },
+          t_.in_turn() ? 2 : 1);
+      cursor end{carried[0], carried[1]};
+      if (t_.in_turn()) {
+        weights.end_blocks(warpgroup, code_.sub(end_block_, first_block_));
+        end = advanced(code_, hopper_, start, blocks_, t_.stages);
+      }
+      end_divided_tile(
+          e_, hopper_, p_, t_,
+          {place_of(tile), {stage_memory_, stages_, thread_, rank_}, warpgroup, in_group, epilogue_memory_},
+          values(carried.begin() + 2, carried.end()));
+      return values{end.stage, end.parity};
+    });
+    weights.end_turns(warpgroup);
   }
 
   // Multiplies a block, or its parts, and adds the result to the sums. The block has sums of its own, because the

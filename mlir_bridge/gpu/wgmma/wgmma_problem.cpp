@@ -133,9 +133,23 @@ std::optional<buffer> readable(const kernel_emitter& e, value v) {
   return e.in_memory(v);
 }
 
+// Reads B as it is in memory, if it is f32, so that its parts need no memory. Constant weights whose rows are not
+// aligned are first copied to whole rows with k innermost, as kernels of few rows do.
+void divide_in_kernel(const kernel_emitter& e, wgmma_operand& b, value v) {
+  const auto memory = b.memory.type == element_type::f32 ? e.in_memory(v) : std::nullopt;
+  if (!memory || memory->type != element_type::f32) return;
+  b.rearrange = !copies(b);
+  if (b.rearrange && (b.k_inner || v.type().rank() != 2 || !v.type().is_static() || !e.only_parameters(v))) {
+    b.rearrange = false;
+    return;
+  }
+  b.memory = *memory, b.divided = true;
+}
+
 // Returns true if the copy engine can read the operand, possibly after it is rearranged or split.
 bool make_copyable(const kernel_emitter& e, wgmma_operand& o, value v) {
   o.source = v;
+  if (o.divided) return true;
   if (o.memory.type == element_type::f32) return o.parts = f32_parts, true;
   // The matrix unit reads elements of 8 bits with k innermost only.
   const bool bytes = storage_bits(o.memory.type) == 8;
@@ -189,7 +203,7 @@ bool reads_shared_copy(const kernel_emitter& e, const wgmma_problem& p) {
   const auto origin = find_origin(e.configuration);
   const auto has_copy = [&](const wgmma_operand& weights) {
     const buffer& memory = weights.memory;
-    return is_short_float(memory.type) && !weights.k_inner && weights.source.type().rank() == 2 &&
+    return (is_short_float(memory.type) || weights.divided) && !weights.k_inner && weights.source.type().rank() == 2 &&
            memory.kind == buffer_kind::input && origin->is_static(memory.index);
   };
   if (!origin || p.batch != 1 || p.open_m || !has_copy(p.b) || (p.second_b && !has_copy(*p.second_b))) return false;
@@ -242,6 +256,7 @@ std::optional<wgmma_problem> find_dot_problem(kernel_emitter& e, const joined_pr
   if (p.batch < 1 || p.m < 1 || p.n < 1 || p.k < 1) return std::nullopt;
   p.a = {*a_memory, p.m, p.k, !op.transpose_a, op.transpose_a ? p.m : p.k, p.batch > 1 ? p.m * p.k : 0};
   p.b = {*b_memory, p.n, p.k, op.transpose_b, op.transpose_b ? p.k : p.n, p.batch > 1 ? p.n * p.k : 0};
+  divide_in_kernel(e, p.b, b);
   if (!make_copyable(e, p.a, a) || !make_copyable(e, p.b, b)) return std::nullopt;
   if (joined) {
     p.epsilon = joined->epsilon;
@@ -380,6 +395,7 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const d
     const std::int64_t pixels = p.image->height * p.image->width, channels = p.image->channels;
     p.a = {*a_memory, pixels, channels, true, channels, pixels * channels};
     p.b = {*b_memory, p.n, p.image->taps() * channels, false, p.n, 0};
+    divide_in_kernel(e, p.b, weights);
     if (!make_copyable(e, p.a, image) || !make_copyable(e, p.b, weights)) return std::nullopt;
     p.batch = 1;
     const bool rest_is_static =
@@ -394,6 +410,7 @@ std::optional<wgmma_problem> find_convolution_problem(kernel_emitter& e, const d
   if (p.m < 1 || p.n < 1 || p.k < 1) return std::nullopt;
   p.a = {*a_memory, p.m, p.k, true, p.k, 0};
   p.b = {*b_memory, p.n, p.k, false, p.n, 0};
+  divide_in_kernel(e, p.b, weights);
   if (!make_copyable(e, p.a, image) || !make_copyable(e, p.b, weights)) return std::nullopt;
   if (!open_rows(p, product(row_sizes), true)) return std::nullopt;
   p.locate = locate;
@@ -414,8 +431,8 @@ void rearrange_operands(kernel_emitter& e, wgmma_problem& problem) {
     *problem.second_b = in_rows(*problem.second_b, pack_weights(e, problem.second_b->source));
   for (wgmma_operand* o : {&problem.a, &problem.b}) {
     if (o->rearrange)
-      *o = is_short_float(o->memory.type) ? in_rows(*o, pack_weights(e, o->source))
-                                          : transposed_copy(e, *o, problem.batch);
+      *o = storage_bits(o->memory.type) == 8 ? transposed_copy(e, *o, problem.batch)
+                                             : in_rows(*o, pack_weights(e, o->source));
     if (o->parts == 1) continue;
     const bool rows_are_open = o == &problem.a && problem.open_m && !problem.image;
     dim matrices = problem.batch;

@@ -1,6 +1,7 @@
 // Matrix products whose operands have a layout that the tensor copy engine can read: A is [batch, m, k] or [batch, k,
-// m], B is [batch, n, k] or [batch, k, n], with rows of a multiple of 16 bytes. f32 operands are first split into parts
-// of bf16 (gpu/split_f32.hpp). Internal to mlir_bridge/gpu; plain data.
+// m], B is [batch, n, k] or [batch, k, n], with rows of a multiple of 16 bytes. f32 operands are split into parts of
+// bf16 (gpu/split_f32.hpp): A before the product, and B, too, unless it is in memory, from where the kernel divides it.
+// Internal to mlir_bridge/gpu; plain data.
 #pragma once
 
 #include <functional>
@@ -23,11 +24,13 @@ struct wgmma_operand {
   std::int64_t pitch = 0;
   // Elements from one matrix to the next; 0 if the same matrix serves all batches.
   std::int64_t batch_pitch = 0;
-  // The operand is first copied to whole rows with k innermost: an 8-bit constant, or 16-bit weights of which kernels
-  // of other sizes read such a copy.
+  // The operand is first copied to whole rows with k innermost: an 8-bit constant, or 16-bit or f32 weights of which
+  // kernels of other sizes read such a copy.
   bool rearrange = false;
   // Number of bf16 matrices that an f32 operand is split into; they lie one after the other.
   std::int64_t parts = 1;
+  // Or the kernel reads f32 and divides it itself (wgmma_tile::divided); only B.
+  bool divided = false;
   // Instead, a row has those of all parts side by side, each padded with zeros: for an open number of rows, which only
   // the outermost dimension of a tensor map may be. Then k and pitch are those of whole rows.
   bool parts_in_rows = false;

@@ -7,7 +7,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ranges>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,10 @@ bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_ro
   if (tile.transposed)
     return tile.n / size.products % (tile.splits * 8) == 0 &&
            tiles_of(tile, size) <= resident_clusters(tile, target) * (tile.pairs ? 2 : 1);
-  return tile.n % (tile.splits * 16) == 0 && tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
+  return (tile.divided ? completed_rows(tile) * tile.splits * (tile.in_turn() ? tile.consumers : 1) != tile.m ||
+                             completed_rows(tile) % 8
+                       : tile.n % (tile.splits * 16)) == 0 &&
+         tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
 
@@ -90,6 +94,7 @@ bool may_transpose(const wgmma_size& size) {
 // Everything but the stages.
 std::int64_t other_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   if (tile.transposed) return barrier_bytes + exchange_bytes(tile, size.products);
+  if (tile.divided) return barrier_bytes + tile.consumers * divided_exchange_bytes(tile);
   const std::int64_t scales = size.scaled ? block_rows * 4 : 0;
   return barrier_bytes + scales + tile.consumers * 4 * size.epilogue_bytes;
 }
@@ -132,6 +137,45 @@ double few_cost(const wgmma_tile& tile, const wgmma_size& size, const target_row
          (waves - 1) * of_next_tile + (tile.splits == 1 ? 0 : of_split);
 }
 
+// --- divided tiles, from measurements on an H100 (bench/README.md, "f32 products whose weights the kernel divides")
+
+// Products of up to so many multiply-adds are the vector unit's.
+constexpr std::int64_t most_undivided_products = std::int64_t{1} << 25;
+
+// Returns the fewest rows for which other kernels are slower. 8 and 16 rows of 2048 x 8192 take 28 us instead of 40, 16
+// rows of 2048 x 2048 as long as with others.
+std::int64_t least_divided_rows(const wgmma_size& size) {
+  constexpr std::int64_t large_weights = 32 << 20, few = 5, usual = 17;
+  return size.batch == 1 && size.n * size.k * 4 >= large_weights ? few : usual;
+}
+
+// Returns the numbers of rows that tiles may have, the largest first.
+std::vector<std::int64_t> divided_tile_rows(const wgmma_size& size) {
+  constexpr std::int64_t most = 128, least = 16, most_more_tiles = 3;
+  std::vector<std::int64_t> result{most, most / 2};
+  if (!size.image_tiles.empty() || !size.a_k_inner) return result;
+  result.push_back(most / 4);
+  // A few tiles of equal size.
+  for (std::int64_t more = 0; more <= most_more_tiles && !size.open; ++more) {
+    const std::int64_t rows = ceil_div(size.m, ceil_div(size.m, most) + more);
+    result.push_back(std::max(ceil_div(rows, least) * least, least));
+  }
+  std::ranges::sort(result, std::greater());
+  result.erase(std::ranges::unique(result).begin(), result.end());
+  return result;
+}
+
+// Estimates the cycles of a product: each workgroup multiplies so many blocks of k for each of its tiles (`waves`).
+// While one warpgroup multiplies, the other one divides its weights.
+double divided_cost(const wgmma_tile& tile, double blocks, double waves) {
+  constexpr double launch = 2600, dividing = 950, of_block = 150, of_sum = 4500.0 / (128 * 128), of_split = 4400,
+                   sent_bytes = 56;
+  const double multiplying = static_cast<double>(part_products.size()) * static_cast<double>(tile.m * 64 * 64) / 2048;
+  const double of_both = std::max(2 * multiplying, multiplying + dividing),
+               block = of_block + (tile.in_turn() ? of_both / 2 : of_both), sums = static_cast<double>(tile.m * tile.n);
+  return launch + waves * (blocks * block + of_sum * sums) + (tile.splits == 1 ? 0 : of_split + 4 * sums / sent_bytes);
+}
+
 // Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
 // 8192^3 and less square ones). The matrix unit multiplies 2048 pairs of 16-bit elements per cycle, or twice as many of
 // 8 bits; the rest is overhead per block, per tile and per launch.
@@ -139,10 +183,11 @@ double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& ta
   constexpr double launch = 1900, of_tile = 500, of_block = 90, stalls = 1.07, shared_stalls = 1.1, of_split = 1500;
   if (is_few(size)) return few_cost(tile, size, target);
   const double blocks = static_cast<double>(ceil_div(blocks_of(size), tile.splits));
+  const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
+  if (tile.divided) return divided_cost(tile, blocks, waves);
   const double products = tile.parts > 1 ? static_cast<double>(part_products.size()) : 1;
   const double block = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
                                       (tile.cluster() > 1 ? shared_stalls : stalls);
-  const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
   // What a workgroup sends of its sums; those of f32 products were measured without.
   constexpr double sent_bytes = 16;
   const double sending = divides_few(size) ? static_cast<double>(tile.m * tile.n * 4) / sent_bytes : 0;
@@ -165,6 +210,16 @@ constexpr auto tile_rows = std::to_array<tile_row>({{128, 256, 2},
 // Measured for 16-bit elements only.
 bool applies(const tile_row& row, const wgmma_size& size) {
   return row.consumers < 3 || (size.parts == 1 && size.element_bytes == 2);
+}
+std::vector<tile_row> tile_rows_of(const wgmma_size& size) {
+  std::vector<tile_row> result;
+  if (size.divided) {
+    for (const std::int64_t m : divided_tile_rows(size))
+      for (const std::int64_t n : {2 * block_rows, block_rows}) result.push_back({m, n, 2});
+    return result;
+  }
+  std::ranges::copy_if(tile_rows, std::back_inserter(result), [&](const tile_row& row) { return applies(row, size); });
+  return result;
 }
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
 
@@ -220,13 +275,18 @@ std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target)
 }
 
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
-  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 &&
-                      tile.m % (tile.consumers * 64) == 0 && tile.m <= 256 && tile.n % 16 == 0 && tile.n <= 256;
+  const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m <= 256 &&
+                      tile.n <= 256 && tile.divided == size.divided &&
+                      (tile.divided ? tile.m % (tile.in_turn() ? 16 : 8) == 0 && tile.consumers == 2 &&
+                                          (tile.n == block_rows || tile.n == 2 * block_rows)
+                                    : tile.m % (tile.consumers * block_rows) == 0 && tile.n % 16 == 0);
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
   // Each workgroup of a cluster copies an equal part of the shared data: whole patterns of 8 rows, or whole boxes of 64
   // rows.
   if (tile.m % (tile.cluster_n * (size.a_k_inner ? 8 : 64)) || tile.n % (tile.cluster_m * (size.b_k_inner ? 8 : 64)))
+    return false;
+  if (tile.divided && (tile.cluster_m * tile.cluster_n > 1 || tile.transposed || size.products > 1 || size.scaled))
     return false;
   if (size.products > 1 || size.scaled) {
     // The squares of rows are summed by the one warpgroup that multiplies them.
@@ -254,7 +314,7 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
 
 std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_row& target) {
   std::vector<wgmma_tile> result;
-  auto rows = tile_rows | std::views::filter([&](const tile_row& row) { return applies(row, size); });
+  const std::vector<tile_row> rows = tile_rows_of(size);
   for (const tile_row& row : rows)
     for (const auto& cluster : clusters) {
       wgmma_tile tile{.m = row.m,
@@ -263,6 +323,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
                       .cluster_m = cluster[0],
                       .cluster_n = cluster[1],
                       .parts = size.parts,
+                      .divided = size.divided,
                       .block_sums = size.block_sums};
       fill_stages(tile, size, target);
       // Skip clusters that are not fully used: workgroups without a tile would only help to copy.
@@ -276,6 +337,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
                       .consumers = row.consumers,
                       .splits = splits,
                       .parts = size.parts,
+                      .divided = size.divided,
                       .block_sums = size.block_sums};
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
@@ -329,13 +391,17 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
                      workgroups = size.parts > 1
                                       ? used
                                       : ceil_div(size.m, 64) * ceil_div(size.n, 64) * size.batch * best->splits,
-                     least_rows = is_few(size) && size.batch == 1 ? 1 : too_few_rows;
+                     least_rows = is_few(size) && size.batch == 1 ? 1
+                                  : size.divided                  ? least_divided_rows(size) - 1
+                                                                  : too_few_rows;
   const std::int64_t least_tiles = size.m <= narrowest_rows ? least_narrowest_tiles : least_narrow_tiles;
   const bool too_narrow =
       size.m <= narrow_rows && ceil_div(size.n, 64) < least_tiles && (!best->transposed || size.m == 1);
   if (wanted < 0 && image && size.parts == 1 && used * 5 < target.gpu.compute_units) return std::nullopt;
   // The vector unit does small f32 products before their operands are split.
-  if (wanted < 0 && size.parts > 1 && size.batch * size.m * size.n * size.k <= most_f32_products) return std::nullopt;
+  if (wanted < 0 && size.parts > 1 &&
+      size.batch * size.m * size.n * size.k <= (size.divided ? most_undivided_products : most_f32_products))
+    return std::nullopt;
   const bool too_few = workgroups * 8 < target.gpu.compute_units && !pads_rows(size);
   if (wanted < 0 &&
       (size.m <= least_rows || too_narrow || size.n <= 32 || size.k * size.element_bytes < 256 || too_few))
@@ -345,7 +411,7 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   if (shares_weights(tile, size, target)) tile.cluster_m = 2;
   tile.m = choose(configuration, "tile_m", tile.m);
   tile.n = choose(configuration, "tile_n", tile.n);
-  if (configuration.contains("tile_m")) tile.consumers = tile.m >= 128 ? 2 : 1;
+  if (configuration.contains("tile_m")) tile.consumers = tile.divided || tile.m >= 128 ? 2 : 1;
   tile.consumers = choose(configuration, "consumers", tile.consumers);
   tile.cluster_m = choose(configuration, "cluster_m", configuration.contains("tile_m") ? 1 : tile.cluster_m);
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);

@@ -2,6 +2,7 @@
 // Plain data, and its choice by resource limits and estimated cycles. Internal to mlir_bridge/gpu.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -42,18 +43,24 @@ struct wgmma_tile {
   bool bounded = false;
   // Matrices that each operand consists of (f32: 3), all of which are in a stage.
   std::int64_t parts = 1;
+  // B is f32 in shared memory, and the warps divide it into parts in registers (divided_weights.hpp). The instructions
+  // then compute the transposed result: their rows are 64 columns of B, and their columns the tile's rows of A, a
+  // multiple of 8. Two consumers have 64 columns each, or they take blocks of k of the same 64 columns in turn.
+  bool divided = false;
   // Each block of k has sums of its own, which the vector unit adds up: the matrix unit keeps few bits of long sums.
   bool block_sums = false;
 
   friend bool operator==(const wgmma_tile&, const wgmma_tile&) = default;
   std::int64_t cluster() const { return cluster_m * cluster_n * splits; }
   std::int64_t threads() const { return (consumers + 1) * 128; }
+  bool in_turn() const { return divided && n < consumers * 64; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
   // Registers that the sums take in a consumer thread.
-  std::int64_t sums() const { return transposed ? n * few_rows / 128 : row_blocks() * n / 2; }
-  std::int64_t registers() const { return block_sums ? 2 * sums() : sums(); }
+  std::int64_t sums() const { return transposed ? n * few_rows / 128 : divided ? m / 2 : row_blocks() * n / 2; }
+  // The sums, and what a thread has of a divided block of 64 columns and 64 elements of k.
+  std::int64_t registers() const { return (block_sums ? 2 * sums() : sums()) + (divided ? parts * 16 : 0); }
   std::int64_t a_rows() const { return few_rows ? few_rows : m; }
-  std::int64_t stage_bytes() const { return (a_rows() + n) * 128 * parts; }
+  std::int64_t stage_bytes() const { return divided ? (a_rows() * parts + 2 * n) * 128 : (a_rows() + n) * 128 * parts; }
 };
 
 // Transposed tiles exchange their sums in shared memory (transposed_epilogue.hpp): columns of each product that a
@@ -67,6 +74,18 @@ constexpr std::int64_t exchange_bytes(const wgmma_tile& tile, std::int64_t produ
   return tile.splits * tile.few_rows * (products * exchange_pitch(exchanged_columns(tile, products)) + 1) * 4;
 }
 
+// A consumer warpgroup of a divided tile completes so many rows. It passes their sums through shared memory
+// (divided_epilogue.hpp), at most divided_rows at a time, which have 64 columns each. Consumers that take turns first
+// exchange half of their sums there.
+constexpr std::int64_t completed_rows(const wgmma_tile& tile) {
+  return tile.m / tile.splits / (tile.in_turn() ? tile.consumers : 1);
+}
+inline constexpr std::int64_t divided_rows = 64, divided_pitch = exchange_pitch(64);
+constexpr std::int64_t divided_exchange_bytes(const wgmma_tile& tile) {
+  const std::int64_t of_rows = std::min(divided_rows, completed_rows(tile)) * divided_pitch * 4;
+  return tile.in_turn() ? std::max(of_rows, tile.m * 64 * 4 / tile.consumers) : of_rows;
+}
+
 // The properties of a product that the choice depends on.
 struct wgmma_size {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  // n: columns of all products
@@ -75,7 +94,7 @@ struct wgmma_size {
   // Shared memory of one consumer warp.
   std::int64_t epilogue_bytes = 0;
   std::int64_t parts = 1;
-  bool block_sums = false;  // as in wgmma_tile
+  bool block_sums = false, divided = false;  // as in wgmma_tile
   // For images: rows of a tile → tiles along m. Empty for other products.
   std::map<std::int64_t, std::int64_t> image_tiles = {};
   // Products of the same rows, whose columns a tile has equal parts of.

@@ -256,7 +256,7 @@ TEST(gpu_open, large_f32_products_are_split_for_the_copy_engine) {
       ASSERT_EQ(used.size(), 2u) << rows;
       ASSERT_EQ(used[1]->tensor_maps.size(), 2u) << rows;
       EXPECT_EQ(used[1]->tensor_maps[0].dims, (std::vector<std::int64_t>{3 * ((k + 63) / 64 * 64), rows}));
-      EXPECT_EQ(used[1]->tensor_maps[1].dims, (std::vector<std::int64_t>{3072, k, 3}));
+      EXPECT_EQ(used[1]->tensor_maps[1].dims, (std::vector<std::int64_t>{k, 3072}));
     }
     at_sizes(product, {{"batch", 1}});
     EXPECT_EQ(used_launches(product).size(), 1u);  // nothing is split for the other versions

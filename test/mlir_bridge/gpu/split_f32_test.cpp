@@ -48,16 +48,37 @@ constexpr const char* warpgroups = "wgmma.mma_async.sync.aligned.m64n";
 
 TEST(split_f32, products_are_six_products_of_parts) {
   const finalized found = finalize_for(dot{}, {{512, 1024}, {1024, 768}});
-  ASSERT_EQ(found.kernel.launches.size(), 3u);
+  ASSERT_EQ(found.kernel.launches.size(), 2u);
   const std::vector<launch>& l = found.kernel.launches;
-  // Whichever operand is constant is split once.
-  EXPECT_TRUE(l[0].prepare && l[1].prepare && !l[2].prepare);
-  ASSERT_EQ(l[2].tensor_maps.size(), 2u);
-  EXPECT_EQ(l[2].tensor_maps[0].type, bf16);
-  EXPECT_EQ(l[2].tensor_maps[0].dims, (dims_of{1024, 512, 3}));
-  EXPECT_EQ(l[2].tensor_maps[1].dims, (dims_of{768, 1024, 3}));
+  EXPECT_TRUE(l[0].prepare && !l[1].prepare);
+  ASSERT_EQ(l[1].tensor_maps.size(), 2u);
+  EXPECT_EQ(l[1].tensor_maps[0].type, bf16);
+  EXPECT_EQ(l[1].tensor_maps[0].dims, (dims_of{1024, 512, 3}));
+  // The kernel itself divides the other operand: weights take no second copy.
+  EXPECT_EQ(l[1].tensor_maps[1].type, f32);
+  EXPECT_EQ(l[1].tensor_maps[1].dims, (dims_of{768, 1024}));
+  EXPECT_EQ(l[1].tensor_maps[1].box, (dims_of{32, 64}));
+  EXPECT_EQ(found.kernel.scratch.size(), 1u);
   EXPECT_EQ(found.count(std::string("f32.bf16.bf16")), 6u * 4);
   EXPECT_THAT(found.ptx, Not(HasSubstr(".local")));
+}
+
+// Few rows share the weights of 128 columns, too, and read them as fast as memory gives them.
+TEST(split_f32, tiles_have_as_many_rows_as_the_product) {
+  const auto made = [](std::int64_t m, std::int64_t n, bool transposed) {
+    const dims_of weights = transposed ? dims_of{n, 2048} : dims_of{2048, n};
+    return finalize_for(dot{.transpose_b = transposed}, {{m, 2048}, weights});
+  };
+  const auto instruction = [](std::int64_t rows) { return warpgroups + std::to_string(rows) + "k16"; };
+  EXPECT_THAT(made(20, 4096, false).ptx, HasSubstr(instruction(32)));
+  EXPECT_THAT(made(197, 8192, false).ptx, HasSubstr(instruction(112)));
+  // Tiles of 64 columns: two warpgroups take blocks of k in turn and then complete half of the rows each.
+  const finalized in_turn = made(384, 768, false);
+  EXPECT_EQ(in_turn.kernel.launches.back().block, 384);
+  EXPECT_THAT(in_turn.ptx, HasSubstr("bar.arrive"));
+  const finalized rows_of_depth = made(512, 8192, true);
+  EXPECT_THAT(rows_of_depth.ptx, HasSubstr(instruction(128)));
+  EXPECT_EQ(rows_of_depth.kernel.launches.back().tensor_maps.at(1).box, (dims_of{32, 128}));
 }
 
 TEST(split_f32, rows_need_no_alignment) {
