@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "ir/container/container.hpp"
 #include "ir/container/stripped.hpp"
 #include "ir/native_program.hpp"
 #include "runtime/c_status.hpp"
 #include "runtime/compiler_library.hpp"
+#include "runtime/verify_ahead.hpp"
 
 namespace kiln::c_interface {
 namespace {
@@ -74,6 +76,8 @@ open_result open_file(const char* path, const kiln_open_options& options) {
   if (request.tuning != KILN_TUNING_OFF)
     throw error(error_kind::unsupported,
                 request.file.string() + ": native kernels are not tuned; open the portable file, or with tuning off");
+  std::optional<verify_ahead> verifying;
+  if (request.device != "host") verifying.emplace(source);
   return {std::move(described), open_native(source, request)};
 }
 
