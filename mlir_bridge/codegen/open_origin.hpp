@@ -11,7 +11,8 @@
 namespace kiln::codegen {
 
 struct open_origin {
-  std::int64_t fewest_rows = 1;     // of the last output, over its last axis but one, where all symbols are 1
+  // Of the last output, over its last axis but one, where all symbols are 1; at least 1.
+  std::int64_t fewest_rows = 1;
   std::uint64_t static_inputs = 0;  // bit i: input i has the same sizes in all kernels, as weights have
 
   bool is_static(std::uint32_t input) const { return input < 64 && (static_inputs >> input & 1) != 0; }

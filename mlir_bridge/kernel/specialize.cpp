@@ -198,7 +198,9 @@ void keep_origin(dialect::KernelOp kernel) try {
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
     if (i < 64 && dialect::to_shape(type).is_static()) static_inputs |= std::uint64_t{1} << i;
   mlir::Builder builder(kernel.getContext());
-  kernel->setAttr(fewest_rows_attribute, builder.getI64IntegerAttr(rows.substitute(ones).value()));
+  // There may be none where all symbols are 1, such as windows of an image of one pixel.
+  const std::int64_t fewest = std::max<std::int64_t>(1, rows.substitute(ones).value());
+  kernel->setAttr(fewest_rows_attribute, builder.getI64IntegerAttr(fewest));
   kernel->setAttr(static_inputs_attribute, builder.getI64IntegerAttr(static_cast<std::int64_t>(static_inputs)));
 } catch (const error&) {
   // The number of rows has no value where all symbols are 1: a quotient by 0.

@@ -79,6 +79,26 @@ TEST(shared_weights, other_kernels_of_many_rows_read_weights_as_they_are) {
   EXPECT_EQ(layout_of(finalize(std::move(kernel), find_target("sm_90"), {})), "");
 }
 
+// Where all symbols are 1 there is no row, as of a model that looks at windows of its input. f32 weights are divided by
+// the kernel, so that the choice of its tile asks for the rows of other kernels, too.
+TEST(shared_weights, kernels_may_have_no_row_where_all_symbols_are_1) {
+  for (const dim& rows : {sequence - dim(1), sequence / dim(8), (sequence - dim(400)) / dim(160)})
+    for (const char* target : {"sm_90", "sm_80", "gfx942"}) {
+      const auto open =
+          gpu_fusion({{element_type::f32, {rows, 512}}, {element_type::f32, {512, 512}}},
+                     [&](module& m, const std::vector<value>& p) {
+                       return std::vector<value>{
+                           m.add(dot{.transpose_a = false, .transpose_b = false, .type = element_type::f32}, p)};
+                     });
+      compiler_context context;
+      portable_kernel kernel = portable_kernel::parse(context, write_kernel(*open, "tested"));
+      std::vector<shape> inputs = kernel.input_shapes();
+      inputs[0].dims[0] = 96;
+      kernel.specialize(inputs);
+      EXPECT_FALSE(finalize(std::move(kernel), find_target(target), {}).launches.empty()) << target << rows.str();
+    }
+}
+
 TEST(shared_weights, names_of_other_launches_say_nothing) {
   EXPECT_EQ(shared_layout_of("mul_shared_f16_0_pack"), "");
   const shared_layout layout{"bf16", 3, 5, 8, false};
