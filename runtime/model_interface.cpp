@@ -45,9 +45,11 @@ dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given
 std::map<std::string, literal> literals_of(const model_interface& model, std::span<const given_input> inputs) {
   std::map<std::string, literal> result;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const shape is{model.inputs.at(i).declared.type, {inputs[i].dims.begin(), inputs[i].dims.end()}};
-    const std::span bytes(static_cast<const std::byte*>(inputs[i].data), inputs[i].data ? is.bytes() : 0);
-    if (inputs[i].data) result.emplace(model.inputs[i].name, literal(is, {bytes.begin(), bytes.end()}));
+    const model_port& port = model.inputs.at(i);
+    if (!inputs[i].data || !port.decides_sizes) continue;
+    const shape is{port.declared.type, {inputs[i].dims.begin(), inputs[i].dims.end()}};
+    const std::span bytes(static_cast<const std::byte*>(inputs[i].data), is.bytes());
+    result.emplace(port.name, literal(is, {bytes.begin(), bytes.end()}));
   }
   return result;
 }

@@ -37,7 +37,7 @@ struct given_input {
 dim_bindings sizes_of_inputs(const model_interface& model, std::span<const given_input> inputs,
                              const dim_bindings& told = {});
 
-// The inputs of a call that are in host memory, by name, as size_resolver::add() takes them.
+// The inputs that decide sizes, by name, as size_resolver::add() takes them. Only these must be in host memory.
 std::map<std::string, literal> literals_of(const model_interface& model, std::span<const given_input> inputs);
 
 }  // namespace kiln

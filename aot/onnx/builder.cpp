@@ -160,12 +160,12 @@ void builder::need_windows_to_fit(const operation& op, const std::vector<shape>&
     const auto& [begin, end, dilation] = c ? std::tuple(c->pads_begin[i], c->pads_end[i], c->dilations[i])
                                            : std::tuple(p->pads_begin[i], p->pads_end[i], p->dilations[i]);
     // Rounding up, a window that is larger than the axis counts once if the stride reaches its end.
-    const dim room =
-        in + dim(begin + end - dilation * (window.value() - 1) - 1 + (p && p->ceil_mode ? p->strides[i] - 1 : 0));
-    if (!facts().at_least(room, 0))
-      need_equal(dim::min(room, 0), 0,
-                 "a window of " + std::to_string(dilation * (window.value() - 1) + 1) + " does not fit into " +
-                     in.str() + " with its padding");
+    const std::int64_t extent = dilation * (window.value() - 1) + 1,
+                       beside = begin + end + (p && p->ceil_mode ? p->strides[i] - 1 : 0);
+    const dim least = extent - beside;
+    if (!facts().at_least(in, least))
+      need_equal(dim::min(in, least), least,
+                 "a window of " + std::to_string(extent) + " does not fit into " + in.str() + " with its padding");
   }
 }
 

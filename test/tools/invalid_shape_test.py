@@ -88,7 +88,7 @@ class InvalidShape(KilnCase):
 
     def test_an_image_that_is_smaller_than_a_window(self):
         model = self.model([node("Conv", ["x", "w"], ["y"])], {"x": [1, 3, "height", 9]}, [numpy_helper.from_array(f(4, 3, 3, 3), "w")], rank=4)
-        self.refused({"x": f(1, 3, 1, 9)}, "'-2+height'", "= -1", "height = 1")
+        self.refused({"x": f(1, 3, 1, 9)}, "a window of 3 does not fit into height", "height = 1")
         self.right(model, {"x": f(1, 3, 3, 9)})
 
     def test_a_choice_of_more_than_there_is(self):
