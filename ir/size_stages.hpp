@@ -23,8 +23,8 @@ bool has_data_decided_sizes(const program& p);
 std::set<std::string> inputs_deciding_sizes(const program& p);
 
 struct size_stage {
-  // The part of the program that computes these symbols: output i, i64[1], is the value of symbols[i]. Its open
-  // dimensions are those that the part contains. It has all inputs of the program.
+  // The part of the program that computes these symbols: output i, i64[1], is the value of symbols[i]. Its inputs
+  // and open dimensions are those that the part reads.
   program source;
   std::vector<std::string> symbols;
 };

@@ -92,8 +92,6 @@ class builder {
   // Whether constant_of() would return a literal.
   bool is_constant(value v) const;
   value add_checked(operation op, std::vector<value> inputs);
-  // Guards the sizes for which a window of a convolution or pooling lies within its image.
-  void need_windows_to_fit(const operation& op, const std::vector<shape>& shapes);
   std::optional<known_elements> known_result(const operation& op, const std::vector<value>& inputs,
                                              const std::vector<shape>& shapes, const shape& output) const;
   std::optional<known_fractions> fraction_result(const operation& op, const std::vector<value>& inputs,

@@ -14,7 +14,7 @@ struct spatial_axes {
   std::size_t image, weights;
 };
 
-void swap_last_two(std::vector<std::int64_t>& list) { std::swap(list[0], list[1]); }
+void swap_axes(std::vector<std::int64_t>& list) { std::swap(list[0], list[1]); }
 
 }  // namespace
 
@@ -54,7 +54,7 @@ value column_as_row(rewriter& write, value root, const match::captures& found) {
   if (!is_column(image, axes.image) || !is_column(weights, axes.weights) || !is_column(root, axes.image) ||
       image.type().dims[axes.image] == dim(1))
     return {};
-  for (auto* list : {&op.strides, &op.dilations, &op.pads_begin, &op.pads_end}) swap_last_two(*list);
+  for (auto* list : {&op.strides, &op.dilations, &op.pads_begin, &op.pads_end}) swap_axes(*list);
   const value row = write.add(op, {write.reshape_to(image, swapped(image, axes.image)),
                                    write.reshape_to(weights, swapped(weights, axes.weights))});
   return write.reshape_to(row, root.type().dims);

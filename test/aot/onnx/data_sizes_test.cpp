@@ -56,6 +56,17 @@ TEST(data_sizes, an_output_says_which_number_is_which_size) {
   EXPECT_EQ(stages[0].source.symbols.size(), 1u);  // n
 }
 
+// The C interface reads only inputs that decide sizes on the host; others may be on a GPU.
+TEST(data_sizes, other_inputs_are_not_needed_to_find_them) {
+  model_builder m = counting();
+  m.input("offset", int64_type, {"1"}).output("moved", int64_type);
+  m.node("Add", {"y", "offset"}, {"moved"});
+  const program p = m.import();
+  EXPECT_EQ(inputs_deciding_sizes(p), std::set<std::string>{"x"});
+  EXPECT_EQ(size_stages(p).at(0).source.main().parameters().size(), 1u);
+  EXPECT_EQ(sizes_for(p, floats({1, 2, 1})).at("value.end.0"), 4);
+}
+
 TEST(data_sizes, wrong_options_are_told) {
   import_options options;
   options.dims.insert(parse_dim_spec("m=4"));

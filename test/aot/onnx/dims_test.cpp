@@ -76,24 +76,6 @@ TEST(open_dims, a_slice_that_may_start_before_the_axis_is_checked_when_the_sizes
   EXPECT_NE(why.find("slices at"), std::string::npos) << why;
 }
 
-// A pooling of 2 halves three times: 8 pixels become 1, and 7 become none.
-TEST(open_dims, images_that_are_too_small_for_a_window_are_refused) {
-  model_builder m;
-  m.input("x", float_type, {"1", "1", "n", "8"}).output("y");
-  std::string from = "x";
-  for (const char* to : {"a", "b", "c"}) {
-    auto& pool = m.node("MaxPool", {from}, {to});
-    m.attribute(pool, "kernel_shape", std::vector<std::int64_t>{2, 2});
-    m.attribute(pool, "strides", std::vector<std::int64_t>{2, 2});
-    from = to;
-  }
-  m.node("GlobalAveragePool", {from}, {"y"});
-  program p = m.import();
-  EXPECT_EQ(run(p, {counting({1, 1, 8, 8})}).to_doubles(), (std::vector<double>{63}));
-  std::string why = refusal([&] { run(p, {counting({1, 1, 7, 8})}); });
-  EXPECT_NE(why.find("a window of 2 does not fit"), std::string::npos) << why;
-}
-
 TEST(open_dims, integer_division_of_shapes_rounds_towards_zero) {
   model_builder m;
   m.input("x", float_type, {"s"}).output("y", int64_type);
