@@ -28,24 +28,6 @@ std::vector<sized_value> sized_values(const program& p) {
   return result;
 }
 
-// The open dimensions of the instructions that are left.
-std::set<std::string> symbols_in(const program& p) {
-  std::set<std::string> found;
-  auto add = [&](const std::vector<dim>& dims) {
-    for (const dim& d : dims)
-      if (!d.is_static()) found.merge(d.symbols());
-  };
-  for (const module& m : p.modules())
-    for (const instruction& i : m.instructions()) {
-      for (const shape& s : i.outputs()) add(s.dims);
-      // The attributes of a constant contain a hash of all of its bytes, which is expensive.
-      if (i.op().is<constant>()) continue;
-      for (const auto& [field, attribute] : i.op().attributes())
-        if (const auto* dims = std::get_if<std::vector<dim>>(&attribute)) add(*dims);
-    }
-  return found;
-}
-
 // The part of `p` that computes the chosen sizes.
 program part_for(const program& p, std::span<const sized_value> chosen) {
   program part = p.clone();
@@ -72,6 +54,23 @@ program part_for(const program& p, std::span<const sized_value> chosen) {
 }
 
 }  // namespace
+
+std::set<std::string> symbols_in(const program& p) {
+  std::set<std::string> found;
+  auto add = [&](const std::vector<dim>& dims) {
+    for (const dim& d : dims)
+      if (!d.is_static()) found.merge(d.symbols());
+  };
+  for (const module& m : p.modules())
+    for (const instruction& i : m.instructions()) {
+      for (const shape& s : i.outputs()) add(s.dims);
+      // The attributes of a constant contain a hash of all of its bytes, which is expensive.
+      if (i.op().is<constant>()) continue;
+      for (const auto& [field, attribute] : i.op().attributes())
+        if (const auto* dims = std::get_if<std::vector<dim>>(&attribute)) add(*dims);
+    }
+  return found;
+}
 
 std::vector<std::string> data_decided_sizes(const program& p) {
   std::vector<std::string> result;

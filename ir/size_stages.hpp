@@ -15,6 +15,9 @@
 
 namespace kiln {
 
+// The symbols that stand in shapes and attributes of the program's instructions.
+std::set<std::string> symbols_in(const program& p);
+
 // The symbols that data decide, in the order of `data_sizes`; empty for most programs.
 std::vector<std::string> data_decided_sizes(const program& p);
 bool has_data_decided_sizes(const program& p);

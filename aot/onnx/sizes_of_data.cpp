@@ -7,6 +7,7 @@
 #include "aot/onnx/input_values.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/ops/all.hpp"
+#include "ir/size_stages.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -81,22 +82,6 @@ class knowing {
   int depth_ = 0;
 };
 
-// The symbols that stand in the shapes and attributes of the module and its bodies.
-std::set<std::string> used_symbols(const program& p) {
-  std::set<std::string> used;
-  auto use = [&](const dim& d) {
-    if (!d.is_static()) used.merge(d.symbols());
-  };
-  for (const module& m : p.modules())
-    for (const instruction& i : m.instructions()) {
-      for (const shape& s : i.outputs()) std::ranges::for_each(s.dims, use);
-      if (i.op().is<constant>()) continue;
-      for (const auto& [field, attribute] : i.op().attributes())
-        if (const auto* dims = std::get_if<std::vector<dim>>(&attribute)) std::ranges::for_each(*dims, use);
-    }
-  return used;
-}
-
 }  // namespace
 
 bool may_decide_sizes(const node& n, value v) {
@@ -126,7 +111,7 @@ void mark_sizes_of_data(import_state& state) {
   main.set_outputs(kept, std::vector<std::string>(kept.size()));
   main.erase_dead();
   main.set_outputs(outputs, names);
-  std::set<std::string> used = used_symbols(state.result);
+  std::set<std::string> used = symbols_in(state.result);
   for (const dim_guard& g : state.known.guards)
     for (const dim& d : {g.a, g.b})
       if (!d.is_static()) used.merge(d.symbols());
