@@ -143,11 +143,17 @@ dim_facts::bound dim_facts::opaque_lower(const dim_terms& terms, int depth) cons
   return low.value();
 }
 
-// Uses the relation between an atom and its operands. Chooses the first atom that is a term by itself and occurs
-// nowhere else; of these, first one whose cases are told apart, so that the choice for another atom may differ from
-// case to case: min(c, x) + y - min(c, x + y) is at least 0.
+// Uses the relation between an atom and its operands, or between a symbol and the expression that limits it. Chooses
+// the first atom that is a term by itself and occurs nowhere else; of these, first one whose cases are told apart, so
+// that the choice for another atom may differ from case to case: min(c, x) + y - min(c, x + y) is at least 0. Symbols
+// come last, because the operands may name them.
 dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
   auto terms = d.terms();
+  const auto uses_of = [&](const dim_atom& atom) {
+    return std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
+      return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });
+    });
+  };
   for (bool tells_apart : {true, false})
     for (const auto& [atoms, coefficient] : terms) {
       if (atoms.size() != 1 || atoms[0]->is == dim_atom::kind::symbol || atoms[0]->is == dim_atom::kind::real) continue;
@@ -156,10 +162,7 @@ dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
       // smaller bound is valid.
       const bool any_holds = (atom.is == dim_atom::kind::minimum) == (coefficient < 0);
       if ((is_extreme(atom) && !any_holds) != tells_apart) continue;
-      auto uses = std::count_if(terms.begin(), terms.end(), [&](const auto& t) {
-        return std::any_of(t.first.begin(), t.first.end(), [&](const auto& a) { return a->text == atom.text; });
-      });
-      if (uses != 1) continue;
+      if (uses_of(atom) != 1) continue;
       dim rest = d - dim(coefficient) * dim::from(atoms[0]), factor = coefficient;
       if (is_extreme(atom)) {
         bound result;
@@ -178,6 +181,11 @@ dim_facts::bound dim_facts::relaxed_lower(const dim& d, int depth) const {
       bound scaled = lower(n * rest + factor * (coefficient < 0 ? a : a - n + dim(1)), depth + 1);
       return scaled ? bound(ceil_quotient(*scaled, n.value())) : std::nullopt;
     }
+  for (const auto& [atoms, coefficient] : terms) {
+    if (atoms.size() != 1 || coefficient > 0 || uses_of(*atoms[0]) != 1) continue;
+    if (const auto most = mosts_.find(atoms[0]->text); most != mosts_.end())
+      return lower(d + dim(coefficient) * (most->second - dim::from(atoms[0])), depth + 1);
+  }
   return std::nullopt;
 }
 

@@ -15,6 +15,12 @@ class dim_facts {
  public:
   // A `max` of INT64_MAX means no upper bound.
   void set_range(const std::string& symbol, std::int64_t min, std::int64_t max) { ranges_[symbol] = {min, max}; }
+  // The symbol is at least `min` and never above `most`, an expression without it: the index of a trip and the number
+  // of trips.
+  void set_range(const std::string& symbol, std::int64_t min, const dim& most) {
+    set_range(symbol, min, upper(most).value_or(INT64_MAX));
+    if (!most.is_static()) mosts_[symbol] = most;
+  }
 
   // The best known lower and upper bounds of d, inclusive; nullopt if none is known.
   std::optional<std::int64_t> lower(const dim& d) const;
@@ -44,6 +50,7 @@ class dim_facts {
   static bound negated(bound b) { return b && *b != INT64_MIN ? bound(-*b) : std::nullopt; }
 
   std::map<std::string, range> ranges_;
+  std::map<std::string, dim> mosts_;
 };
 
 }  // namespace kiln

@@ -62,7 +62,7 @@ value shortened(node& n, value data, std::int64_t axis, value count, std::int64_
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));
     n.b.set_count(symbol, count);
     const dim most = capacity_of(state, data.type().dims[static_cast<std::size_t>(axis)]);
-    state.known.facts.set_range(symbol.str(), least, state.known.facts.upper(most).value_or(INT64_MAX));
+    state.known.facts.set_range(symbol.str(), least, most);
     known = state.bounded.insert(known, {symbol, count, most});
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);

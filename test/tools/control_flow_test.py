@@ -115,6 +115,22 @@ class ControlFlow(KilnCase):
         # What a trip gives is stored once: no kernel of the body touches the whole result.
         self.assertFalse([k["symbol"] for k in self.json("inspect", file)["kernels"] if "iota" in k["symbol"]])
 
+    def test_slices_at_the_index_of_an_open_while(self):
+        """Paddle: `while i < T`, and x[:, i] is one step wide because i is at most T - 1."""
+        node, i64, boolean = helper.make_node, TensorProto.INT64, TensorProto.BOOL
+        body = helper.make_graph(
+            [node("Unsqueeze", ["i", "first"], ["start"]), node("Add", ["start", "step"], ["end"]), node("Slice", ["x", "start", "end", "step"], ["column"]), node("Squeeze", ["column", "step"], ["each"]),
+             node("Add", ["sum", "each"], ["sum2"]), node("Add", ["i", "one"], ["i2"]), node("Less", ["i2", "length"], ["go2"])],
+            "step", [tensor("trip", [], i64), tensor("go", [], boolean), tensor("i", [], i64), tensor("sum", ["B", 3])],
+            [tensor("go2", [], boolean), tensor("i2", [], i64), tensor("sum2", ["B", 3])])
+        constants = [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in (("zero", 0), ("one", 1), ("first", [0]), ("step", [1]))]
+        nodes = [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "one"], ["length"]), node("Less", ["zero", "length"], ["any"]),
+                 node("Loop", ["", "any", "zero", "sum0"], ["i_end", "y"], name="columns", body=body)]
+        model = self.save("columns.onnx", nodes, [tensor("x", ["B", "T", 3]), tensor("sum0", ["B", 3])], [tensor("y", ["B", 3])], constants)
+        rng = np.random.default_rng(4)
+        for batch, length in ((1, 1), (2, 5), (3, 17)):
+            self.compare(model, {"x": rng.standard_normal((batch, length, 3)).astype(np.float32), "sum0": rng.standard_normal((batch, 3)).astype(np.float32)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

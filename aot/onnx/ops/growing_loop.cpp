@@ -129,7 +129,7 @@ class growing {
 
   dim trial_symbol(const std::string& name, const dim& most) {
     const dim symbol = dim::symbol("trial" + std::to_string(state_.bodies) + "." + name);
-    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(most).value_or(INT64_MAX));
+    state_.known.facts.set_range(symbol.str(), 0, most);
     return symbol;
   }
 
@@ -197,7 +197,7 @@ class growing {
     dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
     body.b.set_count(symbol, place);
     body.b.set_known(trip, {symbol});
-    state_.known.facts.set_range(symbol.str(), 0, b_.facts().upper(trips_ - dim(1)).value_or(INT64_MAX));
+    state_.known.facts.set_range(symbol.str(), 0, trips_ - dim(1));
     state_.bounded.push_back({symbol, place, trips_});
     return symbol;
   }

@@ -48,3 +48,20 @@ TEST(dim_facts, numbers_beyond_all_bounds_are_unknown) {
   EXPECT_EQ(facts.upper(s * s), std::nullopt);
   EXPECT_EQ(facts.lower(dim(0) - s * s * s), std::nullopt);
 }
+
+TEST(dim_facts, symbols_are_bounded_by_expressions) {
+  dim steps = dim::symbol("steps"), trip = dim::symbol("trip"), inner = dim::symbol("inner"), s = dim::symbol("s");
+  dim_facts facts;
+  facts.set_range("trip", 0, steps - 1);
+  facts.set_range("inner", 0, trip);
+  EXPECT_TRUE(facts.at_least(steps, trip + 1));
+  EXPECT_TRUE(facts.at_least(steps * 3 - 3, trip * 3));
+  EXPECT_TRUE(facts.at_least(steps - 1, inner));
+  EXPECT_FALSE(facts.at_least(steps, trip + 2));
+  EXPECT_FALSE(facts.at_least(s, trip));
+  EXPECT_EQ(facts.lower(trip), 0);
+  EXPECT_EQ(facts.min(trip, steps), trip);
+  facts.set_range("steps", 1, 40);
+  facts.set_range("next", 0, steps - 1);
+  EXPECT_EQ(facts.upper(dim::symbol("next")), 39);
+}
