@@ -13,7 +13,7 @@ void flatten(const import_state& state, value v, const std::string& name, std::v
     names.push_back(name);
     return;
   }
-  if (c->stacked)
+  if (c->stacked || c->joined)
     refuse("output '" + name + "' is a sequence whose length is not known at import; join it with ConcatFromSequence");
   for (std::size_t i = 0; i < c->elements.size(); ++i)
     flatten(state, c->elements[i], c->is_optional ? name : name + "." + std::to_string(i), values, names);

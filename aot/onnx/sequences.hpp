@@ -12,11 +12,13 @@ namespace kiln::onnx_import {
 
 // A sequence or an optional. An optional has no element or one, which may be a placeholder of a sequence. A sequence
 // whose length is not known at import has no list of elements: they have one shape and lie along the first axis of
-// `stacked`.
+// `stacked`, or they have different lengths along the axis `along` and are known only as `joined` along it.
 struct compound {
   bool is_optional = false;
   std::vector<value> elements;
   value stacked = {};
+  value joined = {};
+  std::int64_t along = 0;
 };
 
 struct import_state;

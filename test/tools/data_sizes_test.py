@@ -84,6 +84,31 @@ class DataSizes(KilnCase):
         self.agrees(model, [{"x": weights(n, 3, seed=n)} for n in (9, 20, 20, 4)])
         self.assertEqual(len(self.json("inspect", self.path("m.kiln"))["data_sizes"]), 2)
 
+    def repeat_interleave(self, axis):
+        """What TorchScript writes for repeat_interleave: a Loop that appends each part, repeated, to a sequence."""
+        body_shape = [0, -1, 3] if axis else [-1, 3]
+        body = [node("SequenceAt", ["counts", "i"], ["n"]), node("SequenceAt", ["parts", "i"], ["part"]), node("Constant", [], ["axes"], value_ints=[axis + 1]),
+                node("Unsqueeze", ["part", "axes"], ["apart"]), node("Constant", [], ["front"], value=numpy_helper.from_array(np.array([-1] * axis + [1]))),
+                node("Constant", [], ["width"], value=numpy_helper.from_array(np.array([3]))), node("Concat", ["front", "n", "width"], ["to"], axis=0), node("Shape", ["to"], ["k"]),
+                node("ConstantOfShape", ["k"], ["ones"], value=helper.make_tensor("v", T.INT64, [1], [1])), node("Neg", ["ones"], ["minus"]), node("Equal", ["to", "minus"], ["any"]),
+                node("Where", ["any", "ones", "to"], ["whole"]), node("Expand", ["apart", "whole"], ["wide"]),
+                node("Constant", [], ["joined"], value=numpy_helper.from_array(np.array(body_shape))), node("Reshape", ["wide", "joined"], ["piece"]),
+                node("SequenceInsert", ["before", "piece"], ["after"]), node("Identity", ["c"], ["go"])]
+        sequence = helper.make_tensor_sequence_value_info("before", T.FLOAT, None)
+        graph = helper.make_graph(body, "body", [helper.make_tensor_value_info("i", T.INT64, []), helper.make_tensor_value_info("c", T.BOOL, []), sequence],
+                                  [helper.make_tensor_value_info("go", T.BOOL, []), helper.make_tensor_sequence_value_info("after", T.FLOAT, None)])
+        nodes = [node("Shape", ["d"], ["count"]), node("ConstantOfShape", ["count"], ["each"], value=helper.make_tensor("v", T.INT64, [1], [1])),
+                 node("SplitToSequence", ["d", "each"], ["counts"], axis=0), node("SplitToSequence", ["x", "each"], ["parts"], axis=axis), node("SequenceEmpty", [], ["none"]),
+                 node("Loop", ["count", "yes", "none"], ["pieces"], body=graph), node("ConcatFromSequence", ["pieces"], ["z"], axis=axis), node("MatMul", ["z", "w"], ["y"])]
+        return self.make(nodes, [("x", T.FLOAT, ["b"] * axis + ["t", 3]), ("d", T.INT64, ["t"])], [("y", T.FLOAT)], constants(yes=np.array(True), w=weights(3, 4)))
+
+    def test_repeat_interleave_of_torchscript(self):
+        for axis in (0, 1):
+            model = self.repeat_interleave(axis)
+            self.kiln("compile", model, "-o", self.path("m.kiln"))
+            r = np.random.default_rng(axis)
+            self.agrees(model, [{"x": weights(*[b] * axis, t, 3, seed=t), "d": r.integers(0, 4, t) + (t == 1)} for b, t in [(1, 5), (2, 9), (1, 1), (2, 300)]])
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -12,6 +12,7 @@
 #include "aot/onnx/ops/if.hpp"
 #include "aot/onnx/ops/loop.hpp"
 #include "aot/onnx/ops/pasted_masks.hpp"
+#include "aot/onnx/ops/repeated_pieces.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -165,10 +166,18 @@ std::vector<value> import_loop(node& n) {
   auto count = n.b.constant_of(parts.trips);
   const bool carries_compounds = std::ranges::any_of(n.all(), [&](value v) { return v && find_compound(state, v); });
   if (carries_compounds && (!count || count->at_int(0) > most_unrolled)) {
-    if (auto collected = collected_sequences::find(n, graph)) {
-      node inner(n.owner, n.b, collected->proto(), n.opset, collected->inputs());
-      return collected->results(n, import_loop(inner));
-    }
+    std::vector<std::function<std::vector<value>()>> ways;
+    if (auto collected = collected_sequences::find(n, graph))
+      ways.emplace_back([&n, collected = std::move(*collected)]() mutable {
+        node inner(n.owner, n.b, collected.proto(), n.opset, collected.inputs());
+        return collected.results(n, import_loop(inner));
+      });
+    if (auto pieces = repeated_pieces::find(n, graph))
+      ways.emplace_back([&n, pieces = std::move(*pieces)]() mutable {
+        node inner(n.owner, n.b, pieces.proto(), n.opset, pieces.inputs());
+        return pieces.results(n, import_loop(inner));
+      });
+    if (!ways.empty()) return first_way(n, ways);
   }
   if (carries_compounds && !count)
     throw value_needed("carries a sequence or an optional, so its trip count must be known at import");

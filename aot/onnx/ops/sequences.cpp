@@ -21,7 +21,7 @@ const compound& any_sequence_in(node& n, std::size_t i) {
 // A sequence whose elements are known at import.
 const compound& sequence_in(node& n, std::size_t i) {
   const compound& c = any_sequence_in(n, i);
-  if (c.stacked) throw value_needed("takes a sequence whose length is not known at import");
+  if (c.stacked || c.joined) throw value_needed("takes a sequence whose length is not known at import");
   return c;
 }
 
@@ -96,12 +96,28 @@ value single_parts(node& n, std::int64_t axis, bool keep) {
   return n.b.with_dims(moved, dims);
 }
 
+// Returns the parts of an axis of any size, all of which have the length `each`, stacked along a new first axis.
+value equal_parts(node& n, std::int64_t axis, const dim& count, const dim& each) {
+  const auto at = static_cast<std::size_t>(axis);
+  auto dims = n.dims(0);
+  n.b.need_equal(dims.at(at), count * each, "the axis and the sum of the lengths of its parts");
+  dims.at(at) = count;
+  dims.insert(dims.begin() + axis + 1, each);
+  std::vector<std::int64_t> order{axis};
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(dims.size()); ++i)
+    if (i != axis) order.push_back(i);
+  return n.b.permuted(n.b.with_dims(n.in(0), dims), order);
+}
+
 // `split` holds one length for each part, or one length for all parts, of which the last may be shorter; the default
 // is 1.
 std::vector<value> split_to_sequence(node& n) {
   builder& b = n.b;
   const std::int64_t axis = n.axis("axis", 0, n.rank(0));
   auto dims = n.dims(0);
+  if (n.has(1) && n.rank(1) == 1 && !n.dims(1)[0].is_static())
+    if (const auto each = b.uniform(n.in(1)))
+      return {add_compound(n.owner.state(), b, {false, {}, equal_parts(n, axis, n.dims(1)[0], *each)})};
   if (n.has(1) && n.rank(1) > 0) {
     const known_elements lengths = n.known(1, "split");
     const bool empty = std::ranges::all_of(lengths, [](const dim& length) { return length == dim(0); });
@@ -144,6 +160,11 @@ value concat_stacked(node& n, value all) {
 }
 
 std::vector<value> concat_from_sequence(node& n) {
+  if (const compound& parts = any_sequence_in(n, 0); parts.joined) {
+    if (n.integer("new_axis", 0) != 0 || n.axis("axis", 0, parts.joined.type().rank()) != parts.along)
+      refuse("joins parts of different lengths along another axis than " + std::to_string(parts.along));
+    return {parts.joined};
+  }
   if (value all = any_sequence_in(n, 0).stacked) return {concat_stacked(n, all)};
   const auto elements = sequence_in(n, 0).elements;
   if (elements.empty()) invalid("the sequence is empty");
@@ -208,7 +229,7 @@ constexpr operator_row rows[] = {
     {"SequenceAt", sequence_at, 11, "", "", true},
     {"SequenceInsert", sequence_insert, 11, "position known at import", "", true},
     {"SequenceErase", sequence_erase, 11, "position known at import", "", true},
-    {"SplitToSequence", split_to_sequence, 11, "lengths known at import; an axis of open size in parts of 1"},
+    {"SplitToSequence", split_to_sequence, 11, "lengths known at import, or equal"},
     {"ConcatFromSequence", concat_from_sequence, 11, "", "", true},
     {"SequenceMap", sequence_map, 17, "", "", true},
     {"Optional", optional, 15, "", "", true},
