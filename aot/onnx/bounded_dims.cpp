@@ -146,21 +146,8 @@ bool is_concerned(const instruction& i) {
          std::ranges::any_of(i.outputs(), has_count);
 }
 
-// Returns true if the form of the expression shows that the largest counts give the largest size.
-bool grows_with_counts(const dim& d) {
-  return std::ranges::all_of(d.terms(), [](const auto& term) {
-    const auto& [atoms, coefficient] = term;
-    const bool counts = std::ranges::any_of(atoms, [](const auto& atom) { return is_bounded(dim::from(atom)); });
-    return !counts || (coefficient > 0 && std::ranges::all_of(atoms, [](const auto& atom) {
-                         if (atom->is == dim_atom::kind::real) return false;
-                         if (atom->is == dim_atom::kind::quotient)
-                           return grows_with_counts(atom->operands[0]) && !is_bounded(atom->operands[1]);
-                         return std::ranges::all_of(atom->operands, grows_with_counts);
-                       }));
-  });
-}
-
-// Checks the same by evaluating the expression for each value of the count. Possible only if there is one count.
+// Checks what grows_with_counts() does by evaluating the expression for each value of the count. Possible only if there
+// is one count.
 bool grows_with_count(const dim& d, std::span<const bounded_dim> counts) {
   constexpr std::int64_t most_tried = 1 << 16;
   const auto symbols = d.symbols();
@@ -199,7 +186,8 @@ void check_uses(const module& m, std::span<const bounded_dim> counts, const std:
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (!std::ranges::all_of(d.symbols(), known_here))
-          refuse(what + "it can be used only in the body of an If or Loop, or the graph, that computes it");
+          refuse(what + s.str() +
+                 " can be used only in the body of an If or Loop, or the graph, that computes its size");
     for (const shape& s : i.outputs())
       for (const dim& d : s.dims)
         if (is_bounded(d) && !grows_with_counts(d) && !grows_with_count(d, counts))

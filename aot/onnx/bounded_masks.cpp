@@ -28,8 +28,43 @@ std::optional<literal> neutral_of(reduction_kind kind, element_type type) {
   return std::nullopt;
 }
 
+// The axes along which the windows of a convolution or pooling move.
+std::vector<std::int64_t> window_axes(const instruction& i, tensor_layout layout) {
+  const auto rank = static_cast<std::int64_t>(i.inputs()[0].type().rank());
+  const bool first = layout == tensor_layout::channels_first;
+  std::vector<std::int64_t> axes;
+  for (std::int64_t axis = first ? 2 : 1; axis < (first ? rank : rank - 1); ++axis) axes.push_back(axis);
+  return axes;
+}
+
+std::optional<tensor_layout> layout_of(const instruction& i) {
+  if (const auto* op = i.op().get_if<convolution>()) return op->layout;
+  if (const auto* op = i.op().get_if<transposed_convolution>()) return op->layout;
+  if (const auto* op = i.op().get_if<pooling>()) return op->layout;
+  return std::nullopt;
+}
+
+// Windows at the end read padding as they read what lies beyond the axis: as 0, or as the lowest number. A mean over
+// windows that reach beyond the axis would have to count the elements.
+std::optional<combination> windows_of(const instruction& i) {
+  const auto layout = layout_of(i);
+  if (!layout) return std::nullopt;
+  const shape& data = i.inputs()[0].type();
+  const bool channels = is_bounded(data.dims.at(*layout == tensor_layout::channels_first ? 1 : data.rank() - 1));
+  const bool others =
+      std::ranges::any_of(std::span(i.inputs()).subspan(1), [](value v) { return has_bounded_dims(v.type()); });
+  if (channels || others) return std::nullopt;
+  const auto* op = i.op().get_if<pooling>();
+  if (op && op->kind == pooling_kind::max) return combination{0, window_axes(i, *layout), lowest(data.type)};
+  const bool within =
+      !op || (!op->ceil_mode && std::ranges::all_of(op->pads_end, [](std::int64_t pad) { return pad == 0; }));
+  if (!within) return std::nullopt;
+  return combination{0, window_axes(i, *layout), literal::scalar(data.type, 0)};
+}
+
 std::vector<combination> combinations_of(const instruction& i) {
   if (i.inputs().empty()) return {};
+  if (auto windows = windows_of(i)) return {*windows};
   const element_type type = i.inputs()[0].type().type;
   if (const auto* op = i.op().get_if<reduce>()) return {{0, op->axes, neutral_of(op->kind, type)}};
   // arg-max selects the first of equal elements. Padding comes last, so it is never selected.

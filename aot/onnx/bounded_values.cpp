@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "aot/onnx/bounded_dims.hpp"
 #include "aot/onnx/sizes_of_data.hpp"
@@ -54,6 +55,33 @@ shape capacity_of(const import_state& state, const shape& type) {
   return result;
 }
 
+bool grows_with_counts(const dim& d) {
+  return std::ranges::all_of(d.terms(), [](const auto& term) {
+    const auto& [atoms, coefficient] = term;
+    const bool counts = std::ranges::any_of(atoms, [](const auto& atom) { return is_bounded(dim::from(atom)); });
+    return !counts || (coefficient > 0 && std::ranges::all_of(atoms, [](const auto& atom) {
+                         if (atom->is == dim_atom::kind::real) return false;
+                         if (atom->is == dim_atom::kind::quotient)
+                           return grows_with_counts(atom->operands[0]) && !is_bounded(atom->operands[1]);
+                         return std::ranges::all_of(atom->operands, grows_with_counts);
+                       }));
+  });
+}
+
+std::optional<dim> largest(const dim_facts& facts, dim d, const std::map<std::string, dim>& most) {
+  const bool grows = grows_with_counts(d);
+  for (const std::string& symbol : std::set<std::string>(d.symbols())) {
+    const auto found = most.find(symbol);
+    if (found == most.end()) continue;
+    const dim at_most = d.replace({{symbol, found->second}}), at_none = d.replace({{symbol, 0}});
+    const bool counts = grows && is_bounded(dim::symbol(symbol));
+    if (counts || facts.at_least(at_most, d)) d = at_most;
+    else if (facts.at_least(at_none, d)) d = at_none;
+    else return std::nullopt;
+  }
+  return d;
+}
+
 value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least) {
   import_state& state = n.owner.state();
   if (const auto size = size_of_data(n, count)) return n.b.slice_axis(data, axis, 0, *size);
@@ -66,6 +94,23 @@ value shortened(node& n, value data, std::int64_t axis, value count, std::int64_
     known = state.bounded.insert(known, {symbol, count, most});
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);
+}
+
+value shortened_from(node& n, value data, std::int64_t axis, const dim& start, const dim& length, std::int64_t step) {
+  builder& b = n.b;
+  import_state& state = n.owner.state();
+  std::map<std::string, dim> most;
+  for (const bounded_dim& each : state.bounded) most.emplace(each.symbol.str(), each.most);
+  const auto room = largest(b.facts(), length, most);
+  if (!room) refuse("the size '" + length.str() + "' depends on data in a way that has no bound");
+  const dim size = capacity_of(state, data.type().dims.at(static_cast<std::size_t>(axis)));
+  value places = b.binary(fn::mul, places_of(b, {*room}, 0), static_cast<double>(step));
+  places = b.binary(fn::add, places, b.data_of(start));
+  const value last = b.binary(fn::sub, b.data_of(size), 1.0);
+  places = b.binary(fn::max, b.binary(fn::min, places, last), 0.0);
+  const value made = b.add(gather{axis}, {data, places});
+  allow_padding(state, made);
+  return shortened(n, made, axis, b.dims_tensor({length}));
 }
 
 value masked(builder& b, value data, std::int64_t axis, value fill) {

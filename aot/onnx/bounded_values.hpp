@@ -2,6 +2,10 @@
 // (bounded_dims.hpp). Such a tensor has room for the largest size; the elements past the valid ones are padding.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "aot/onnx/graph.hpp"
 
 namespace kiln::onnx_import {
@@ -15,11 +19,22 @@ bool has_bounded_dims(const shape& type);
 dim capacity_of(const import_state& state, const dim& d);
 shape capacity_of(const import_state& state, const shape& type);
 
+// Returns true if the form of the expression shows that the largest counts give the largest size.
+bool grows_with_counts(const dim& d);
+
+// Returns an upper bound of `d` without the symbols of `most`, which gives the upper bound of each; their lower bound
+// is 0. Returns nullopt if none is found.
+std::optional<dim> largest(const dim_facts& facts, dim d, const std::map<std::string, dim>& most);
+
 // Returns the first `count` elements of `data` along `axis`. `count` is i64[1], at least `least`, and belongs to the
 // module being built.
 // The result has a symbol for that dimension, and all tensors with the same count share the symbol. In the body of an
 // If or Loop, only the body itself can use the symbol (bounded_dims.cpp checks this).
 value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least = 0);
+
+// Like builder::slice_from() for a length whose largest value is not that of the largest counts, such as the rest of an
+// axis behind the place of a trip. The result has a count of its own.
+value shortened_from(node& n, value data, std::int64_t axis, const dim& start, const dim& length, std::int64_t step);
 
 // Replaces padding along `axis` by `fill`, which has the data's type and broadcasts to its shape. Returns data without
 // padding unchanged.

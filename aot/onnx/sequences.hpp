@@ -12,13 +12,14 @@ namespace kiln::onnx_import {
 
 // A sequence or an optional. An optional has no element or one, which may be a placeholder of a sequence. A sequence
 // whose length is not known at import has no list of elements: they have one shape and lie along the first axis of
-// `stacked`, or they have different lengths along the axis `along` and are known only as `joined` along it.
+// `stacked`, or they are known only as `joined` along the axis `along`: each has `length` elements there, but for the
+// last, which has the rest; 0 if they have different lengths.
 struct compound {
   bool is_optional = false;
-  std::vector<value> elements;
+  std::vector<value> elements = {};
   value stacked = {};
   value joined = {};
-  std::int64_t along = 0;
+  std::int64_t along = 0, length = 0;
 };
 
 struct import_state;

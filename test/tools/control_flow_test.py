@@ -131,6 +131,51 @@ class ControlFlow(KilnCase):
         for batch, length in ((1, 1), (2, 5), (3, 17)):
             self.compare(model, {"x": rng.standard_normal((batch, length, 3)).astype(np.float32), "sum0": rng.standard_normal((batch, 3)).astype(np.float32)})
 
+    def numbers(self, **given):
+        return [numpy_helper.from_array(np.array(v, np.int64), n) for n, v in given.items()] + [numpy_helper.from_array(np.array(True), "yes")]
+
+    def parts(self, file, inputs, nodes, piece, graph_inputs, axis, numbers):
+        """A Loop over `count` trips that appends `piece` to a sequence, whose parts are then joined."""
+        node = helper.make_node
+        body = helper.make_graph([*nodes, node("SequenceInsert", ["before", piece], ["after"]), node("Identity", ["go"], ["go2"])], "each",
+                                 [tensor("i", [], TensorProto.INT64), tensor("go", [], TensorProto.BOOL), helper.make_tensor_sequence_value_info("before", 1, None)],
+                                 [tensor("go2", [], TensorProto.BOOL), helper.make_tensor_sequence_value_info("after", 1, None)])
+        outer = [*inputs, node("SequenceEmpty", [], ["none"]), node("Loop", ["count", "yes", "none"], ["all"], name="pieces", body=body), node("ConcatFromSequence", ["all"], ["y"], axis=axis)]
+        return self.save(file, outer, graph_inputs, [tensor("y", None)], numbers)
+
+    def test_parts_of_different_sizes(self):
+        """Strips of an image, the last of which is lower; products of each row with those behind it; chunks of a sequence."""
+        node, rng = helper.make_node, np.random.default_rng(8)
+        w = numpy_helper.from_array((rng.standard_normal((2, 3, 3, 3)) / 5).astype(np.float32), "w")
+        strips = self.parts("strips.onnx", [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "two"], ["h"]), node("Add", ["h", "seven"], ["h7"]), node("Div", ["h7", "eight"], ["count"])],
+                            [node("Mul", ["i", "eight"], ["from"]), node("Add", ["from", "eight"], ["past"]), node("Min", ["past", "h"], ["to"]), node("Unsqueeze", ["from", "axis0"], ["from1"]), node("Unsqueeze", ["to", "axis0"], ["to1"]),
+                             node("Slice", ["x", "from1", "to1", "axis2"], ["strip"]), node("Conv", ["strip", "w"], ["c"], pads=[1, 1, 1, 1]), node("MaxPool", ["c"], ["piece"], kernel_shape=[2, 2], strides=[1, 1], pads=[0, 0, 1, 1])],
+                            "piece", [tensor("x", [1, 3, "H", "W"])], 2, [w, *self.numbers(two=2, seven=7, eight=8, axis0=[0], axis2=[2])])
+        for height, width in ((21, 9), (8, 5), (3, 4), (40, 7)):
+            self.compare(strips, {"x": rng.standard_normal((1, 3, height, width)).astype(np.float32)})
+        pairs = self.parts("pairs.onnx", [node("Shape", ["x"], ["sizes"]), node("Gather", ["sizes", "zero"], ["n"]), node("Sub", ["n", "one"], ["count"])],
+                           [node("Gather", ["x", "i"], ["row"]), node("Add", ["i", "one"], ["next"]), node("Unsqueeze", ["next", "axis0"], ["from"]), node("Slice", ["x", "from", "far", "axis0"], ["rest"]), node("MatMul", ["rest", "row"], ["piece"])],
+                           "piece", [tensor("x", ["N", 5])], 0, self.numbers(zero=0, one=1, axis0=[0], far=[2**62]))
+        for count in (2, 3, 11):
+            self.compare(pairs, {"x": rng.standard_normal((count, 5)).astype(np.float32)})
+        chunks = self.parts("chunks.onnx", [node("SplitToSequence", ["x", "four"], ["split"], axis=1), node("SequenceLength", ["split"], ["count"])],
+                            [node("SequenceAt", ["split", "i"], ["chunk"]), node("Softmax", ["chunk"], ["piece"], axis=1)], "piece", [tensor("x", [2, "T"])], 1, self.numbers(four=4))
+        for length in (1, 4, 6, 19):
+            self.compare(chunks, {"x": rng.standard_normal((2, length)).astype(np.float32)})
+
+    def test_regions_of_any_size(self):
+        """Each trip cuts a box out of the image and resizes it; positions of boxes are data."""
+        node, rng = helper.make_node, np.random.default_rng(9)
+        body = helper.make_graph(
+            [node("Gather", ["boxes", "i"], ["box"]), node("Slice", ["box", "zero1", "two1"], ["from"]), node("Slice", ["box", "two1", "four1"], ["to"]), node("Slice", ["x", "from", "to", "axes"], ["part"]),
+             node("Unsqueeze", ["part", "zero1"], ["image"]), node("Resize", ["image", "", "", "size"], ["large"], mode="linear"), node("Squeeze", ["large", "zero1"], ["y"]), node("Identity", ["go"], ["go2"])],
+            "each", [tensor("i", [], TensorProto.INT64), tensor("go", [], TensorProto.BOOL)], [tensor("go2", [], TensorProto.BOOL), tensor("y", [3, 6, 7])])
+        model = self.save("regions.onnx", [node("Shape", ["boxes"], ["counts"]), node("Gather", ["counts", "zero"], ["count"]), node("Loop", ["count", "yes"], ["all"], name="regions", body=body)],
+                          [tensor("x", [3, "H", "W"]), tensor("boxes", ["N", 4], TensorProto.INT64)], [tensor("all", ["N", 3, 6, 7])],
+                          self.numbers(zero=0, zero1=[0], two1=[2], four1=[4], axes=[1, 2], size=[1, 3, 6, 7]))
+        for height, width, boxes in ((16, 20, [[0, 0, 16, 20], [3, 2, 4, 9], [5, 5, 11, 12]]), (7, 9, [[1, 2, 6, 3]])):
+            self.compare(model, {"x": rng.standard_normal((3, height, width)).astype(np.float32), "boxes": np.array(boxes, np.int64)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -8,14 +8,15 @@ void capture(node& n, const ::onnx::GraphProto& body, captures& into) {
   for (const auto& name : outer_names(body)) {
     value v = n.owner.find(name);
     const compound* c = v ? find_compound(n.owner.state(), v) : nullptr;
-    const bool is_sequence = c && c->stacked;
-    if (is_sequence) v = c->stacked;
+    const bool is_sequence = c && (c->stacked || c->joined);
+    const std::optional<compound> sequence = is_sequence ? std::optional(*c) : std::nullopt;
+    if (is_sequence) v = sequence->stacked ? sequence->stacked : sequence->joined;
     // Skip unknown names; the node that uses the name reports the error.
     if (!v || (module::constant(v) && !is_sequence) || std::ranges::find(into.names, name) != into.names.end())
       continue;
     into.names.push_back(name);
     into.values.push_back(v);
-    into.are_sequences.push_back(is_sequence);
+    into.sequences.push_back(sequence);
   }
 }
 

@@ -2,6 +2,7 @@
 // copied into it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace kiln::onnx_import {
 struct captures {
   std::vector<std::string> names;
   std::vector<value> values;
-  std::vector<bool> are_sequences;  // then the value is the stacked tensor
+  // Of a sequence, the value is the tensor that holds its parts.
+  std::vector<std::optional<compound>> sequences;
 };
 
 void capture(node& n, const ::onnx::GraphProto& body, captures& into);
@@ -30,7 +32,11 @@ struct body_module {
     for (std::size_t i = 0; i < c.names.size(); ++i) {
       value p = made.add_parameter("outer." + c.names[i], c.values[i].type());
       if (auto elements = outer.known(c.values[i])) b.set_known(p, *elements);
-      inside.define(c.names[i], c.are_sequences[i] ? add_compound(inside.state(), b, {false, {}, p}) : p);
+      if (std::optional<compound> parts = c.sequences[i]) {
+        (parts->stacked ? parts->stacked : parts->joined) = p;
+        p = add_compound(inside.state(), b, *parts);
+      }
+      inside.define(c.names[i], p);
     }
   }
   module& made;

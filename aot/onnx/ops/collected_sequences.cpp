@@ -70,6 +70,9 @@ std::optional<collected_sequences> collected_sequences::find(node& n, const ::on
     erase_at(*graph.mutable_output(), outputs);
     for (const auto& name : appended) graph.add_output()->set_name(name);
   }
+  auto& parts = *made.proto_.add_attribute();
+  parts.set_name(std::string(parts_attribute)), parts.set_type(::onnx::AttributeProto::INT);
+  parts.set_i(static_cast<std::int64_t>(appended.size()));
   return made;
 }
 
@@ -84,6 +87,12 @@ std::vector<value> collected_sequences::results(node& n, const std::vector<value
     }
     value collected = made[scans + sequence++];
     const compound before = *find_compound(n.owner.state(), n.in(i + 2));
+    if (find_compound(n.owner.state(), collected)) {
+      if (before.stacked || before.joined || !before.elements.empty())
+        refuse("appends parts of different sizes to a sequence that is not empty");
+      results.push_back(collected);
+      continue;
+    }
     value all = before.stacked || !before.elements.empty() ? appended(n, stacked(n, before), collected) : collected;
     results.push_back(add_compound(n.owner.state(), n.b, {false, {}, all}));
   }

@@ -1,9 +1,11 @@
 // Loops that collect tensors in sequences, as scripted recurrent models do: each trip appends one tensor, and the
 // number of trips is not known at import. The body then returns the tensor, which the Loop collects along a new axis,
-// and the sequence is that one tensor (compound::stacked).
+// and the sequence is that one tensor (compound::stacked). Where the tensors have different sizes along an axis, the
+// import of the Loop appends them along that axis (growing_loop.hpp; compound::joined).
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "aot/onnx/node.hpp"
@@ -15,6 +17,9 @@ class collected_sequences {
  public:
   // Returns nullopt if the loop carries sequences that it uses in another way.
   static std::optional<collected_sequences> find(node& n, const ::onnx::GraphProto& body);
+
+  // An attribute of the Loop: how many of its results, at the end, are the parts of sequences.
+  static constexpr std::string_view parts_attribute = "kiln.parts";
 
   ::onnx::NodeProto& proto() { return proto_; }
   const std::vector<value>& inputs() const { return inputs_; }

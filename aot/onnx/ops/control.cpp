@@ -100,6 +100,9 @@ std::vector<value> loop_with_body(node& n, ::onnx::GraphProto& graph, const loop
     if (outputs[i + 1].type() != n.type(i + 2) || find_compound(n.owner.state(), outputs[i + 1]))
       refuse("carried value " + std::to_string(i) + " changes its shape from " + n.type(i + 2).str() + " to " +
              outputs[i + 1].type().str());
+  for (std::size_t i = carried + 1; i < outputs.size(); ++i)
+    if (has_bounded_dims(outputs[i].type()))
+      refuse("it collects values whose sizes depend on data: " + outputs[i].type().str());
   loop op{static_cast<std::int64_t>(carried), -1};
   // The length of scanned outputs must follow from sizes.
   if (body_outputs > carried + 1) {
@@ -199,8 +202,8 @@ namespace {
 
 constexpr operator_row rows[] = {
     {"If", import_if, 6, "branches of equal ranks", "", true},
-    {"Loop", import_loop, 6, "carried values keep their shapes or grow evenly; the most trips are known before the run",
-     "", true},
+    {"Loop", import_loop, 6, "carried values keep their shapes or grow; the most trips are known before the run", "",
+     true},
 };
 
 }  // namespace

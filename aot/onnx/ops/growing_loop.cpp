@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 
 #include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/ops/collected_sequences.hpp"
 #include "aot/onnx/ops/loop_condition.hpp"
 
 namespace kiln::onnx_import {
@@ -15,8 +17,8 @@ using fn = scalar_function;
 
 class growing {
  public:
-  growing(node& n, const ::onnx::GraphProto& graph, const loop_parts& parts)
-      : n_(n), b_(n.b), state_(n.owner.state()), graph_(graph), parts_(parts) {
+  growing(node& n, ::onnx::GraphProto graph, const loop_parts& parts)
+      : n_(n), b_(n.b), state_(n.owner.state()), graph_(std::move(graph)), parts_(parts) {
     for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2)), given_.push_back(n.in(i + 2));
     auto known = b_.known(parts.trips);
     if (!known) throw value_needed("its carried values grow, so its trip count must be known before it runs");
@@ -38,17 +40,10 @@ class growing {
     const dim passed = number_of_trips(body, trip, place);
     body.inside.define(graph_.input(0).name(), trip);
     body.parameter(graph_.input(1).name(), {element_type::boolean, {}});
+    std::vector<value> buffers;
     for (std::size_t i = 0; i < parts_.carried; ++i) {
       arguments.push_back(with_all_trips(given_[i], growth_[i]));
-      const std::string& name = graph_.input(static_cast<int>(i) + 2).name();
-      value buffer = body.made.add_parameter(name, arguments.back().type());
-      for (std::size_t axis = 0; axis < initial_[i].rank(); ++axis)
-        if (const dim& each = growth_[i][axis]; !(each == dim(0)))
-          buffer =
-              body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, initial_[i].dims.at(axis) + passed * each);
-      if (auto found = inductions_.find(i); found != inductions_.end())
-        body.b.set_known(buffer, {found->second.at(passed)});
-      body.inside.define(name, buffer);
+      buffers.push_back(body.made.add_parameter(graph_.input(static_cast<int>(i) + 2).name(), arguments.back().type()));
     }
     // Parameters of the body that hold the collected values.
     std::vector<value> collected;
@@ -60,6 +55,11 @@ class growing {
     }
     arguments.push_back(b_.integers({0}));
     value done = body.made.add_parameter("trips.done", {element_type::i64, {1}});
+    for (std::size_t k = 0; k < uneven_.size(); ++k) {
+      arguments.push_back(b_.dims_tensor({initial_[uneven_[k].carried].dims.at(uneven_[k].axis)}));
+      uneven_[k].filled = body.made.add_parameter("filled." + std::to_string(k), {element_type::i64, {1}});
+    }
+    for (std::size_t i = 0; i < parts_.carried; ++i) define(body, i, buffers[i], passed);
     body.capture(outer);
     arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
 
@@ -82,6 +82,7 @@ class growing {
       each = body.b.where(body.b.binary(fn::equal, here, trip), body.b.with_dims(each, dims), collected[i]);
     }
     outputs.push_back(body.b.binary(fn::add, done, 1.0));
+    for (const uneven_growth& each : uneven_) outputs.push_back(each.filled);
     auto names = numbered(outputs.size());
     const std::size_t results = outputs.size() - 1;
     body.made.set_outputs(std::move(outputs), std::move(names));
@@ -90,6 +91,34 @@ class growing {
   }
 
  private:
+  // A carried value that grows along an axis by different sizes.
+  struct uneven_growth {
+    std::size_t carried = 0, axis = 0;
+    dim symbol = 0;     // of the size in the body
+    value filled = {};  // the size, i64[1]: at the start of a trip, then at its end
+  };
+
+  uneven_growth* uneven(std::size_t carried, std::size_t axis) {
+    const auto found =
+        std::ranges::find_if(uneven_, [&](const auto& each) { return each.carried == carried && each.axis == axis; });
+    return found == uneven_.end() ? nullptr : &*found;
+  }
+
+  // Defines what the body sees of a carried value: the part of its buffer that is filled.
+  void define(body_module& body, std::size_t i, value buffer, const dim& passed) {
+    for (std::size_t axis = 0; axis < initial_[i].rank(); ++axis) {
+      const dim& each = growth_[i][axis];
+      if (each == dim(0)) continue;
+      dim size = initial_[i].dims.at(axis) + passed * each;
+      if (uneven_growth* part = uneven(i, axis))
+        size = part->symbol = count_of(body, part->filled, buffer.type().dims.at(axis));
+      buffer = body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, size);
+    }
+    if (auto found = inductions_.find(i); found != inductions_.end())
+      body.b.set_known(buffer, {found->second.at(passed)});
+    body.inside.define(graph_.input(static_cast<int>(i) + 2).name(), buffer);
+  }
+
   // Imports the body into a module that nothing calls. `known`: the carried values that are known, by their position.
   std::vector<value> try_trip(body_module& trial, const dim& trip, const std::map<std::size_t, dim>& known) {
     ::onnx::GraphProto copy = graph_;
@@ -161,8 +190,8 @@ class growing {
   // Imports a trip to find the growth of each carried value and the shapes of the collected values.
   void measure() {
     body_module trial(n_, "trial");
-    const dim trip = trial_symbol("trip", trips_ - dim(1));
-    const std::vector<value> outputs = try_trip(trial, trip, at_trip(trip));
+    trip_ = trial_symbol("trip", last_trip());
+    const std::vector<value> outputs = try_trip(trial, trip_, at_trip(trip_));
     for (std::size_t i = 0; i < parts_.carried; ++i) {
       const shape& type = outputs[i + 1].type();
       if (type != initial_[i] && makes_a_trip() && !reads(graph_.input(static_cast<int>(i) + 2).name()))
@@ -170,11 +199,65 @@ class growing {
       if (type.type != initial_[i].type || type.rank() != initial_[i].rank()) refuse_growth(i, type);
       growth_.emplace_back();
       for (std::size_t axis = 0; axis < type.rank(); ++axis) {
-        growth_.back().push_back(type.dims.at(axis) - initial_[i].dims.at(axis));
-        if (!b_.facts().at_least(growth_.back().back(), 0)) refuse_growth(i, type);
+        dim each = type.dims.at(axis) - initial_[i].dims.at(axis);
+        if (!b_.facts().at_least(each, 0)) refuse_growth(i, type);
+        if (is_uneven(each)) each = largest_of(each), uneven_.push_back({i, axis});
+        growth_.back().push_back(each);
       }
     }
     for (std::size_t i = parts_.carried + 1; i < outputs.size(); ++i) scanned_.push_back(outputs[i].type());
+    order_.resize(parts_.outputs - 1);
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    const auto parts = static_cast<std::size_t>(n_.integer(collected_sequences::parts_attribute, 0));
+    for (std::size_t i = scanned_.size(); i-- > scanned_.size() - parts;)
+      if (const auto axis = uneven_axis(scanned_[i])) carry(i, *axis);
+  }
+
+  // Whether the size differs from trip to trip.
+  bool is_uneven(const dim& d) const { return !d.is_static() && (is_bounded(d) || d.symbols().contains(trip_.str())); }
+
+  std::optional<std::size_t> uneven_axis(const shape& type) const {
+    const auto found = std::ranges::find_if(type.dims, [&](const dim& d) { return is_uneven(d); });
+    return found == type.dims.end() ? std::nullopt : std::optional<std::size_t>(found - type.dims.begin());
+  }
+
+  // The largest size of those of all trips.
+  dim largest_of(const dim& each) const {
+    std::map<std::string, dim> most{{trip_.str(), last_trip()}};
+    for (const bounded_dim& count : state_.bounded) most.emplace(count.symbol.str(), count.most);
+    const auto found = largest(b_.facts(), each, most);
+    if (!found) refuse("what it appends has sizes without a bound: " + each.str());
+    return *found;
+  }
+
+  // Makes parts of a sequence that have different sizes along an axis a carried value to which they are appended.
+  void carry(std::size_t scan, std::size_t axis) {
+    const std::string name = "joined." + std::to_string(scan), appended = name + ".appended";
+    const int output = static_cast<int>(parts_.carried + 1 + scan);
+    ::onnx::NodeProto& node = *graph_.add_node();
+    node.set_op_type("Concat");
+    node.add_input(name), node.add_input(graph_.output(output).name());
+    node.add_output(appended);
+    auto& attribute = *node.add_attribute();
+    attribute.set_name("axis"), attribute.set_type(::onnx::AttributeProto::INT);
+    attribute.set_i(static_cast<std::int64_t>(axis));
+    graph_.add_input()->set_name(name);
+    graph_.mutable_output(output)->set_name(appended);
+    for (int i = output; i > static_cast<int>(parts_.carried) + 1; --i) graph_.mutable_output()->SwapElements(i, i - 1);
+    // The result of this scan now stands behind those of the carried values.
+    const std::size_t from = parts_.carried + scan;
+    for (std::size_t& at : order_) at = at == from ? parts_.carried : at >= parts_.carried && at < from ? at + 1 : at;
+    shape type = scanned_[scan];
+    scanned_.erase(scanned_.begin() + static_cast<std::ptrdiff_t>(scan));
+    std::vector<dim> growth(type.rank(), 0);
+    growth[axis] = largest_of(type.dims[axis]);
+    type.dims[axis] = 0;
+    if (uneven_axis(type)) refuse("appends parts of different sizes along more than one axis to a sequence");
+    uneven_.push_back({parts_.carried, axis});
+    joined_.emplace(parts_.carried++, axis);
+    given_.push_back(b_.broadcast_to(b_.scalar(type.type, 0), type.dims));
+    initial_.push_back(std::move(type));
+    growth_.push_back(std::move(growth));
   }
 
   bool makes_a_trip() const {
@@ -192,13 +275,22 @@ class growing {
     refuse("carried value " + std::to_string(i) + " changes its shape from " + initial_[i].str() + " to " + type.str());
   }
 
+  // The index of the last trip; 0 if there is none, because then the body has sizes, too.
+  dim last_trip() const { return b_.facts().max(trips_ - dim(1), 0); }
+
   // Creates a symbol for the index of the trip, so that sizes in the body can be expressed with it.
   dim number_of_trips(body_module& body, value trip, value place) {
-    dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
-    body.b.set_count(symbol, place);
+    const dim symbol = count_of(body, place, last_trip());
     body.b.set_known(trip, {symbol});
-    state_.known.facts.set_range(symbol.str(), 0, trips_ - dim(1));
-    state_.bounded.push_back({symbol, place, trips_});
+    return symbol;
+  }
+
+  // A symbol for a number of the body, i64[1], that is not above `most`.
+  dim count_of(body_module& body, value number, const dim& most) {
+    const dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
+    body.b.set_count(symbol, number);
+    state_.known.facts.set_range(symbol.str(), 0, most);
+    state_.bounded.push_back({symbol, number, most});
     return symbol;
   }
 
@@ -212,10 +304,14 @@ class growing {
   // Returns the value that the body passes on for a carried value, padded to the size of its buffer.
   value grown(node& inside, value v, std::size_t i, const dim& passed, const shape& buffer) {
     for (std::size_t axis = 0; axis < v.type().rank(); ++axis) {
-      const dim wanted = initial_[i].dims.at(axis) + (passed + dim(1)) * growth_[i][axis];
-      if (!(v.type().dims.at(axis) == wanted))
-        refuse("carried value " + std::to_string(i) + " does not grow by the same size in each trip: " +
-               v.type().dims.at(axis).str() + " is not " + wanted.str());
+      const dim size = v.type().dims.at(axis),
+                wanted = initial_[i].dims.at(axis) + (passed + dim(1)) * growth_[i][axis];
+      uneven_growth* part = uneven(i, axis);
+      if (part) part->filled = inside.b.dims_tensor({size});
+      const dim grows = part ? size - part->symbol : 0;
+      if (part ? !grows.is_static() && grows.symbols().contains(part->symbol.str()) : !(size == wanted))
+        refuse("carried value " + std::to_string(i) + " does not grow by the same size in each trip: " + size.str() +
+               " is not " + wanted.str());
       v = with_room(inside, v, static_cast<std::int64_t>(axis), buffer.dims.at(axis));
     }
     return v;
@@ -223,12 +319,25 @@ class growing {
 
   // Truncates the buffers to the number of trips that were executed.
   std::vector<value> finished(std::vector<value> results, bool stops) {
+    for (std::size_t k = uneven_.size(); k-- > 0; results.pop_back()) uneven_[k].filled = results.back();
     value done = results.back();
     results.pop_back();
-    if (!stops && b_.constant_of(parts_.condition) && b_.constant_of(parts_.condition)->at_int(0)) return results;
+    for (const uneven_growth& part : uneven_)
+      results[part.carried] = shortened(n_, results[part.carried], static_cast<std::int64_t>(part.axis), part.filled);
+    const auto condition = b_.constant_of(parts_.condition);
+    if (stops || !condition || condition->at_int(0) == 0) cut(results, done);
+    for (const auto& [i, axis] : joined_)
+      results[i] = add_compound(state_, b_, {.joined = results[i], .along = static_cast<std::int64_t>(axis)});
+    std::vector<value> ordered;
+    for (std::size_t at : order_) ordered.push_back(results[at]);
+    return ordered;
+  }
+
+  // Cuts what grows evenly, and what is collected, to the number of trips.
+  void cut(std::vector<value>& results, value done) {
     // Keyed by the expression of the size: tensors that grow alike share a count.
     std::map<std::string, value> counts;
-    auto cut = [&](value& v, std::size_t axis, const dim& start, const dim& each) {
+    auto shorten = [&](value& v, std::size_t axis, const dim& start, const dim& each) {
       auto [found, fresh] = counts.try_emplace(start.str() + "+" + each.str());
       if (fresh)
         found->second = b_.binary(fn::add, b_.dims_tensor({start}), b_.binary(fn::mul, done, b_.dims_tensor({each})));
@@ -236,24 +345,29 @@ class growing {
     };
     for (std::size_t i = 0; i < parts_.carried; ++i)
       for (std::size_t axis = 0; axis < growth_[i].size(); ++axis)
-        if (!(growth_[i][axis] == dim(0))) cut(results[i], axis, initial_[i].dims.at(axis), growth_[i][axis]);
-    for (std::size_t i = parts_.carried; i < results.size(); ++i) cut(results[i], 0, 0, 1);
-    return results;
+        if (!(growth_[i][axis] == dim(0)) && !uneven(i, axis))
+          shorten(results[i], axis, initial_[i].dims.at(axis), growth_[i][axis]);
+    for (std::size_t i = parts_.carried; i < results.size(); ++i) shorten(results[i], 0, 0, 1);
   }
 
   node& n_;
   builder& b_;
   import_state& state_;
-  const ::onnx::GraphProto& graph_;
-  const loop_parts& parts_;
+  ::onnx::GraphProto graph_;
+  loop_parts parts_;
   // Upper bound on the number of trips.
   dim trips_;
   bool counted_ = false;  // whether the number of trips depends on data
   std::vector<shape> initial_, scanned_;
   std::vector<value> given_;  // what the loop is given for the carried values
   std::map<std::size_t, induction> inductions_;
-  // Elements added per trip, by carried value and axis.
+  // Elements added per trip, by carried value and axis; the most of them where trips add different numbers.
   std::vector<std::vector<dim>> growth_;
+  std::vector<uneven_growth> uneven_;
+  // Carried values that hold the parts of a sequence, and the axis along which they are joined.
+  std::map<std::size_t, std::size_t> joined_;
+  std::vector<std::size_t> order_;  // for each result of the Loop, its place among the results of the import
+  dim trip_ = 0;                    // the index of the trip in the trial
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Imports a Loop whose carried values grow by the same number of elements in each trip (as the tokens of a text
 // generator do), or that collects values over a number of trips known only at run time. Each such value has a buffer
 // large enough for all trips. The index of the trip determines how much of the buffer is valid (bounded_dims.hpp).
+// Where trips add different sizes, what is valid is counted, and the buffer is large enough for the largest size in
+// each.
 #pragma once
 
 #include <vector>

@@ -142,10 +142,8 @@ std::vector<value> repeated_pieces::results(node& n, const std::vector<value>& m
     along = std::ranges::find(reshaped_, -1) - reshaped_.begin();
   }
   std::vector<value> results(made.begin(), made.end() - 2);
-  compound joined{false, {}, {}};
-  joined.joined = whole;
-  joined.along = along;
-  results.insert(results.begin() + static_cast<std::ptrdiff_t>(sequence_), add_compound(n.owner.state(), b, joined));
+  const compound parts{.joined = whole, .along = along};
+  results.insert(results.begin() + static_cast<std::ptrdiff_t>(sequence_), add_compound(n.owner.state(), b, parts));
   return results;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/resize_open.hpp"
@@ -197,7 +198,10 @@ std::vector<value> resized(node& n) {
     invalid("has neither scales nor sizes");
   }
   const bool computes = std::ranges::any_of(computed, [](value v) { return static_cast<bool>(v); });
-  if (by_weights || computes) return {resized_by_weights(n, op, axes, each, computed)};
+  // Sizes that depend on data are read when the model runs.
+  const bool counts = std::ranges::any_of(
+      axes, [&](std::size_t a) { return !(dims[a] == op.dims[a]) && (is_bounded(dims[a]) || is_bounded(op.dims[a])); });
+  if (by_weights || computes || counts) return {resized_by_weights(n, op, axes, each, computed)};
   return {op.dims == dims ? n.in(0) : n.b.add(std::move(op), {n.in(0)})};
 }
 

@@ -32,8 +32,20 @@ value made(node& n, std::vector<value> elements) {
 std::vector<value> sequence_construct(node& n) { return {made(n, n.present())}; }
 std::vector<value> sequence_empty(node& n) { return {made(n, {})}; }
 
+// The parts of a sequence whose parts have one length but for the last; nullptr for other sequences.
+const compound* even_parts(node& n) {
+  const compound& parts = any_sequence_in(n, 0);
+  return parts.joined && parts.length > 0 ? &parts : nullptr;
+}
+
+const dim& joined_size(const compound& parts) {
+  return parts.joined.type().dims.at(static_cast<std::size_t>(parts.along));
+}
+
 std::vector<value> sequence_length(node& n) {
   if (value all = any_sequence_in(n, 0).stacked) return {n.b.dims_tensor({all.type().dims.at(0)}, 0)};
+  if (const compound* parts = even_parts(n))
+    return {n.b.dims_tensor({(joined_size(*parts) + dim(parts->length - 1)) / dim(parts->length)}, 0)};
   return {n.b.scalar(element_type::i64, static_cast<double>(sequence_in(n, 0).elements.size()))};
 }
 
@@ -53,6 +65,14 @@ std::vector<value> sequence_at(node& n) {
   if (value all = any_sequence_in(n, 0).stacked) {
     value at = from_beginning(n.b, n.b.to_type(n.b.with_dims(n.in(1), {}), element_type::i64), all.type().dims.at(0));
     return {n.b.add(gather{0}, {all, at})};
+  }
+  if (const compound* parts = even_parts(n)) {
+    const dim start = n.known(1, "position").at(0) * dim(parts->length), rest = joined_size(*parts) - start;
+    if (!n.b.facts().at_least(start, 0)) refuse("takes a part whose position may be negative: " + start.str());
+    const dim size = n.b.facts().min(rest, parts->length);
+    if (is_bounded(size) && !grows_with_counts(size))
+      return {shortened_from(n, parts->joined, parts->along, start, size, 1)};
+    return {n.b.slice_from(parts->joined, parts->along, start, size, 1)};
   }
   const auto& elements = sequence_in(n, 0).elements;
   const bool alike = !elements.empty() && std::ranges::all_of(elements, [&](value v) {
@@ -129,6 +149,8 @@ std::vector<value> split_to_sequence(node& n) {
   const bool keep = n.has(1) || n.integer("keepdims", 1) != 0;
   if (each == 1 && !dims.at(static_cast<std::size_t>(axis)).is_static())
     return {add_compound(n.owner.state(), b, {false, {}, single_parts(n, axis, keep)})};
+  if (!dims.at(static_cast<std::size_t>(axis)).is_static())
+    return {add_compound(n.owner.state(), b, {false, {}, {}, n.in(0), axis, each})};
   const std::int64_t total = static_dim(dims.at(static_cast<std::size_t>(axis)), "the split axis");
   constexpr std::int64_t most_parts = 1 << 16;
   if (total / each >= most_parts) refuse(std::to_string(total / each) + " parts are too many");
@@ -229,7 +251,7 @@ constexpr operator_row rows[] = {
     {"SequenceAt", sequence_at, 11, "", "", true},
     {"SequenceInsert", sequence_insert, 11, "position known at import", "", true},
     {"SequenceErase", sequence_erase, 11, "position known at import", "", true},
-    {"SplitToSequence", split_to_sequence, 11, "lengths known at import, or equal"},
+    {"SplitToSequence", split_to_sequence, 11, "lengths known at import, or equal but for the last"},
     {"ConcatFromSequence", concat_from_sequence, 11, "", "", true},
     {"SequenceMap", sequence_map, 17, "", "", true},
     {"Optional", optional, 15, "", "", true},

@@ -165,7 +165,11 @@ std::vector<value> sliced(node& n) {
   }
   for (const auto& [axis, start] : moved) {
     auto at = static_cast<std::size_t>(axis);
-    x = n.b.slice_from(x, axis, start, op.lengths[at], op.steps[at]);
+    dim& length = op.lengths[at];
+    const bool counted = is_bounded(length) && !grows_with_counts(length);
+    x = counted ? shortened_from(n, x, axis, start, length, op.steps[at])
+                : n.b.slice_from(x, axis, start, length, op.steps[at]);
+    length = x.type().dims.at(at);
     op.starts[at] = 0;
     op.steps[at] = 1;
   }
