@@ -25,14 +25,14 @@ def onnxruntime_peer(path, threads, feeds, weights_in_arena=True):
     return lambda: session.run(None, feeds)[0]
 
 
-def openvino_peer(path, threads, feeds):
+def openvino_peer(path, threads, feeds, precision="f32"):
     """Compiled for the shapes of `feeds`, which is its best case."""
     import openvino
 
     core = openvino.Core()
     model = core.read_model(path)
     model.reshape({name: list(array.shape) for name, array in feeds.items()})
-    options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    options = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": precision}
     compiled = core.compile_model(model, "CPU", options)
     request = compiled.create_infer_request()
     return lambda: request.infer(feeds, share_inputs=True, share_outputs=True)[0]

@@ -11,6 +11,8 @@ constexpr const char *levels = "x86-64 psABI, micro-architecture levels",
                      *manual = "Arm Architecture Reference Manual for A-profile; LLVM's AArch64 processors",
                      *guides = "Arm's Neoverse technical reference manuals; LLVM's AArch64 processors",
                      *fujitsu = "Fujitsu's A64FX microarchitecture manual; LLVM's AArch64 processors",
+                     *intel = "Intel Architecture Instruction Set Extensions Programming Reference",
+                     *zen = "Software Optimization Guide for the AMD Zen 4 Microarchitecture",
                      *apple = "Apple silicon CPU optimization guide; LLVM's AArch64 processors";
 constexpr unsigned apple_cores = 0x61;
 
@@ -18,7 +20,12 @@ constexpr cpu_row rows[] = {
     // name, architecture, processor, features, vector bits and registers, L1 and L2, designer, products, source
     {"x86-64-v2", x86, "x86-64-v2", "", 128, 16, 32 * kib, 256 * kib, 0, "Nehalem and later", levels},
     {"x86-64-v3", x86, "x86-64-v3", "", 256, 16, 32 * kib, 256 * kib, 0, "Haswell, Zen", levels},
-    {"x86-64-v4", x86, "x86-64-v4", "", 512, 32, 32 * kib, 1 * mib, 0, "Skylake-X, Zen 4", levels},
+    {"x86-64-v4", x86, "x86-64-v4", "", 512, 32, 32 * kib, 1 * mib, 0, "Skylake-X", levels},
+    {"cascadelake", x86, "x86-64-v4", "+avx512vnni", 512, 32, 32 * kib, 1 * mib, 0, "Cascade Lake, Ice Lake", intel},
+    {"zen4", x86, "x86-64-v4", "+avx512vnni,+avx512bf16", 512, 32, 32 * kib, 1 * mib, 0, "Zen 4, Zen 5, Cooper Lake",
+     zen},
+    {"sapphirerapids", x86, "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16", 512, 32, 32 * kib,
+     2 * mib, 0, "Sapphire, Emerald and Granite Rapids", intel},
     {"armv8-a", arm, "generic", "+neon", 128, 32, 32 * kib, 256 * kib, 0, "64-bit Arm", manual},
     {"armv8.2-a", arm, "generic", "+v8.2a,+neon,+fullfp16,+dotprod", 128, 32, 64 * kib, 512 * kib, 0,
      "Cortex-A75 and later, Neoverse N1", guides},

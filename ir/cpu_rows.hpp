@@ -22,7 +22,7 @@ struct cpu_row {
   std::string_view name;  // what --target takes: "x86-64-v4"
   cpu_architecture architecture = cpu_architecture::x86_64;
   std::string_view processor;  // LLVM's -mcpu
-  // LLVM's -mattr. For 64-bit Arm, the processor must have all of them that Linux reports; the others are version
+  // LLVM's -mattr. The processor must have all of them; those of 64-bit Arm that Linux does not report are version
   // numbers, which only name sets of instructions.
   std::string_view features;
   int vector_bits = 128;  // with "+sve", the processor's vectors must have exactly this length

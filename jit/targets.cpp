@@ -49,7 +49,10 @@ target_row native_target() {
   target_row row{"native", target_family::cpu, x86_triple, llvm::sys::getHostCPUName().str(), "", 256,
                  16,       32 << 10,           1 << 20};
   std::vector<std::string> features;
-  for (const auto& entry : host_features()) features.push_back((entry.second ? "+" : "-") + entry.first().str());
+  for (const auto& entry : host_features()) {
+    const bool usable = entry.second && (!entry.first().starts_with("amx-") || host_has_feature("amx-tile"));
+    features.push_back((usable ? "+" : "-") + entry.first().str());
+  }
   std::sort(features.begin(), features.end());
   row.features = fmt::format("{}", fmt::join(features, ","));
   if (!host_runs("x86-64-v2"))

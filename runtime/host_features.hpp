@@ -14,8 +14,9 @@ bool runs_on_host(const cpu_row& row);
 // The last row of the table that is meant for this machine. Null if the processor lacks what all rows need.
 const cpu_row* best_host_row();
 
-// Whether a 64-bit Arm processor has a feature, by LLVM's name of it ("i8mm"); false on other processors.
-bool host_has_arm_feature(std::string_view name);
+// Whether the processor has a feature that rows name, by LLVM's name of it ("i8mm", "avx512bf16"), and this process may
+// use it: the first question about AMX asks Linux for the permission.
+bool host_has_feature(std::string_view name);
 
 // The length of an SVE register in bits; 0 without SVE.
 int host_sve_bits();

@@ -32,7 +32,16 @@ TEST(host_features, scalable_vectors_have_the_length_of_the_row) {
   for (const cpu_row& row : cpu_rows())
     if (row.features.find("+sve") != std::string_view::npos && runs_on_host(row))
       EXPECT_EQ(host_sve_bits(), row.vector_bits) << row.name;
-  EXPECT_EQ(host_sve_bits() > 0, host_has_arm_feature("sve"));
+  EXPECT_EQ(host_sve_bits() > 0, host_has_feature("sve"));
+}
+
+TEST(host_features, rows_with_features_need_all_of_them) {
+  EXPECT_FALSE(host_has_feature("no-such-feature"));
+  for (const cpu_row& row : cpu_rows()) {
+    if (row.architecture != cpu_architecture::x86_64 || row.features.empty() || !runs_on_host(row)) continue;
+    for (std::string_view feature : {"avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"})
+      if (row.features.find(feature) != std::string_view::npos) EXPECT_TRUE(host_has_feature(feature)) << feature;
+  }
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   std::int64_t width = 0;
   for (const column_segment& segment : c.segments) width = std::max(width, segment.columns());
   const std::int64_t row_bytes = std::max<std::int64_t>(
-      1, c.rows * products * (c.bytes ? bytes_of_lane : 1) * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
+      1, c.rows * products * neighbours_of(c.by_lane) * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)));
   const std::int64_t panel_bytes =
       std::max<std::int64_t>(1, width * products * static_cast<std::int64_t>(storage_bytes(c.right.type, 1)));
   const std::int64_t half = e.target.l2_bytes / 2;
@@ -170,7 +170,7 @@ void choose_items(const kernel_emitter& e, contraction& c) {
   c.panels_per_item = c.panels_inside ? std::clamp<std::int64_t>(half / panel_bytes, 1, panels) : panels;
   c.tiles_per_item =
       c.panels_inside ? tiles : std::clamp<std::int64_t>(half / row_bytes, std::min<std::int64_t>(8, tiles), tiles);
-  c.step_block = block_of_steps(c.steps, choose(e.configuration, "tile_k", 0));
+  c.step_block = c.matrix ? 0 : block_of_steps(c.steps, choose(e.configuration, "tile_k", 0));
   if (c.step_block) {
     c.panels_inside = false;
     c.panels_per_item = panels;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "mlir_bridge/cpu/contraction/factor_loads.hpp"
+#include "mlir_bridge/cpu/contraction/matrix_tile.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {
@@ -82,12 +83,16 @@ class contraction_emitter {
     e.begin_stage("contraction", items);
     if (is_long_sum()) e.keep_loops();
     left = {e.pointer(c.left), c.left.type, c.axes.back().stride * c.axes.back().pitch, c.left_step};
-    left.steps_of_load = loads_of(e.target, accumulation, steps_are_contiguous(), c.bytes).steps;
-    right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps, c.bytes};
+    left.steps_of_load = loads_of(e.target, accumulation, steps_are_contiguous(), c.by_lane).steps;
+    right = {e.pointer(c.right), c.right.type, 0, c.right_step, c.prefetch_steps, c.by_lane};
     for (const column_segment& segment : c.segments)
       writers.emplace_back(e, tile_shape{c.rows, segment.vectors, segment.lanes}, accumulation);
     std::int64_t widest = 0;
     for (const column_segment& segment : c.segments) widest = std::max(widest, segment.columns());
+    if (c.matrix) {
+      const column_segment& segment = c.segments.front();
+      matrix.emplace(e, *c.by_lane, tile_shape{c.rows, segment.vectors, segment.lanes});
+    }
     if (c.step_block) partials = code.stack(accumulation, c.tiles_per_item * c.rows * widest);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       values digits = code.delinearize(item, grid);
@@ -119,6 +124,7 @@ class contraction_emitter {
           each_tile([&](Value tile) { emit_tile(c.segments[s], writers[s], panel, tile); });
         });
     });
+    if (matrix) matrix->release();
     e.end_stage();
   }
 
@@ -175,9 +181,19 @@ class contraction_emitter {
     at_tile(tile, [&] {
       const tile_place place = place_of(segment, panel);
       if (c.fetch_results) writer.fetch(place);
+      if (matrix) return emit_matrix_tile(segment, writer, panel, place);
       writer.write(sums_of(segment, panel, zero_tile(code, {c.rows, segment.vectors, segment.lanes}, accumulation)),
                    place);
     });
+  }
+
+  void emit_matrix_tile(const column_segment& segment, tile_writer& writer, Value panel, const tile_place& place) {
+    if (!place.rows_always_full) matrix->use_rows(place.valid_rows);
+    matrix->clear();
+    sums_of(segment, panel, {});
+    matrix->store(writer.memory());
+    if (!place.rows_always_full) matrix->use_all_rows();
+    writer.write_memory(place);
   }
 
   // Sets the position of the tile, and emits the body for tiles that exist.
@@ -280,7 +296,7 @@ class contraction_emitter {
              c.right_tap == c.steps * c.right_step));
   }
 
-  bool steps_are_contiguous() const { return c.left_step == (c.bytes ? bytes_of_lane : 1); }
+  bool steps_are_contiguous() const { return c.left_step == neighbours_of(c.by_lane); }
 
   std::int64_t steps_at_once() const { return c.step_block ? c.step_block : c.steps; }
 
@@ -289,6 +305,10 @@ class contraction_emitter {
   // Calls accumulate() for the rows whose input position is inside the tensor. `position` is that of row 0.
   values accumulate_rows(Value position, const tile_shape& shape, Value left_offset, Value right_offset,
                          std::int64_t steps, values sums) {
+    if (matrix) {
+      multiply_matrices(left_offset, right_offset, steps);
+      return sums;
+    }
     // Contiguous rows that are read only once: prefetch the rows of the next tile, which come from memory.
     upcoming next;
     const bool dense = c.axes.back().window == 1 && steps_are_contiguous() && left.row_stride == c.steps * c.left_step;
@@ -315,6 +335,17 @@ class contraction_emitter {
     return chain(0);
   }
 
+  // Adds the products of `steps` steps to the sums in the matrix registers.
+  void multiply_matrices(Value left_offset, Value right_offset, std::int64_t steps) {
+    const auto bytes = [](element_type type) { return static_cast<std::int64_t>(storage_bytes(type, 1)); };
+    code.loop(0, steps, matrix_steps, [&](Value k) {
+      const Value left_at = code.add(left_offset, code.mul(k, left.step_stride)),
+                  right_at = code.add(right_offset, code.mul(k, right.step_stride));
+      matrix->add(code.address(left.pointer, left_at, left.type), left.row_stride * bytes(left.type),
+                  code.address(right.pointer, right_at, right.type), right.step_stride * bytes(right.type));
+    });
+  }
+
   kernel_emitter& e;
   code_builder& code;
   const contraction& c;
@@ -324,6 +355,7 @@ class contraction_emitter {
   factor left, right;
   // One for each segment.
   std::vector<tile_writer> writers;
+  std::optional<matrix_tile> matrix;
   Value batch, group, valid_rows;
   // Used if steps are processed in blocks.
   Value partials, first_step;

@@ -66,9 +66,12 @@ struct contraction {
   // Columns of one group.
   std::int64_t columns = 0;
 
-  // If set, factors are bytes and a step covers four neighbours along k: `steps` counts such groups, left_step is 4,
-  // and the elements of `right` are lanes of four bytes.
-  std::optional<byte_products> bytes = {};
+  // If set, a step covers the neighbours along k that share a lane: `steps` counts lanes, left_step is the number of
+  // neighbours, and the elements of `right` are lanes (i32).
+  std::optional<lane_products> by_lane = {};
+  // Whether tiles are in matrix registers (matrix_tile.hpp). The shape of all tiles is that of choose_matrix_tile(),
+  // `steps` is a multiple of matrix_steps, and no row of a tile is outside of the left tensor (set_image).
+  bool matrix = false;
 
   buffer left;                  // strides in elements
   std::int64_t left_first = 0;  // element 0 of the left tensor in the buffer

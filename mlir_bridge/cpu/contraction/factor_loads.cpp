@@ -9,11 +9,11 @@ namespace kiln::cpu {
 bool is_arm(const target_row& target) { return target.triple == arm_triple; }
 
 factor_loads loads_of(const target_row& target, element_type accumulation, bool contiguous,
-                      const std::optional<byte_products>& bytes) {
-  factor_loads loads{.registers = registers_of_factor(bytes)};
+                      const std::optional<lane_products>& by_lane) {
+  factor_loads loads{.registers = registers_of_factor(by_lane)};
   if (!is_arm(target)) return loads;
   // The dot products of bytes are Advanced SIMD's on processors with SVE, too.
-  const bool dots = bytes && !bytes->arm.empty();
+  const bool dots = by_lane && !by_lane->arm.empty();
   if (dots) loads.lanes = neon_bits / 32;
   // Multiply-adds of Advanced SIMD take scalars from lanes. SVE's choose a lane in every 128 bits, which a load would
   // have to repeat.

@@ -76,20 +76,22 @@ void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile
                });
 }
 
-void pack_right_bytes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
+void pack_right_lanes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
                       const right_source& source) {
   code_builder& code = e.code;
+  const std::int64_t neighbours = c.by_lane->neighbours;
+  const element_type type = source.tensor.type().type;
   emit_packing(e, c, taps, tile, element_type::i32, e.only_parameters(source.tensor),
                [&](std::span<const Value> at, Value column, std::int64_t lanes) {
                  mlir::Type wide = code.type(element_type::i32, lanes);
                  Value joined = code.integer(wide, 0);
-                 for (std::int64_t i = 0; i < bytes_of_lane; ++i) {
-                   Value k = code.add(code.mul(at[3], bytes_of_lane), i);
-                   Value bytes = code.make<mlir::arith::ExtUIOp>(
-                       wide, load_columns(e, source, at[0], at[2], code.min(k, depth - 1), column, lanes));
-                   if (depth % bytes_of_lane)
-                     bytes = code.select(code.less(k, code.constant(depth)), bytes, code.integer(wide, 0));
-                   Value shifted = code.make<mlir::arith::ShLIOp>(bytes, code.integer(wide, 8 * i));
+                 for (std::int64_t i = 0; i < neighbours; ++i) {
+                   Value k = code.add(code.mul(at[3], neighbours), i);
+                   Value bits = bits_of(
+                       code, load_columns(e, source, at[0], at[2], code.min(k, depth - 1), column, lanes), type);
+                   if (c.steps * neighbours != depth)
+                     bits = code.select(code.less(k, code.constant(depth)), bits, code.integer(wide, 0));
+                   Value shifted = code.make<mlir::arith::ShLIOp>(bits, code.integer(wide, 32 / neighbours * i));
                    joined = code.make<mlir::arith::OrIOp>(joined, shifted);
                  }
                  return joined;

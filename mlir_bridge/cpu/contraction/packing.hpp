@@ -24,9 +24,9 @@ struct right_source {
 void pack_right(kernel_emitter& e, contraction& c, std::int64_t taps, const tile_shape& tile,
                 const right_source& source);
 
-// The same for 8-bit factors: [groups, panels, taps, steps, panel columns] of 32-bit lanes. Each lane holds four
-// neighbours along k, of which there are `depth` in total; the rest is filled with zeros.
-void pack_right_bytes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
+// The same for c.by_lane: [groups, panels, taps, steps, panel columns] of 32-bit lanes. Each lane holds neighbours
+// along k, of which there are `depth` in total; the rest is filled with zeros.
+void pack_right_lanes(kernel_emitter& e, contraction& c, std::int64_t taps, std::int64_t depth, const tile_shape& tile,
                       const right_source& source);
 
 }  // namespace kiln::cpu

@@ -66,26 +66,23 @@ using row_scalar = std::function<Value(std::int64_t row)>;
 
 // Loads the scalar of each row at `left_at` from memory.
 row_scalar scalars_in_memory(code_builder& code, const tile_shape& tile, const factor& left, Value left_at,
-                             const std::optional<byte_products>& bytes, element_type accumulation) {
+                             const std::optional<lane_products>& by_lane, element_type accumulation) {
   return [=, &code, &left](std::int64_t row) {
     const Value at = element_address(code, left_at, row * left.row_stride, left.type);
-    const Value scalar = bytes ? load_lane(code, at, left.type)
-                               : widen(code, code.load(at, code.constant(0), left.type, 1), left.type, accumulation);
+    const Value scalar = by_lane ? load_lanes(code, at, left.type)
+                                 : widen(code, code.load(at, code.constant(0), left.type, 1), left.type, accumulation);
     return code.splat(scalar, tile.lanes);
   };
 }
 
 // Loads the next left.steps_of_load steps of each row in `rows` at `left_at`. Element r of the result belongs to row r.
 values load_steps(code_builder& code, row_range rows, const factor& left, Value left_at,
-                  const std::optional<byte_products>& bytes, element_type accumulation) {
+                  const std::optional<lane_products>& by_lane, element_type accumulation) {
   values loaded(static_cast<std::size_t>(rows.last));
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
     const Value at = element_address(code, left_at, r * left.row_stride, left.type);
     Value& steps = loaded[static_cast<std::size_t>(r)];
-    if (bytes)
-      steps = code.make<mlir::vector::BitCastOp>(
-          code.type(element_type::i32, left.steps_of_load),
-          code.load(at, code.constant(0), left.type, left.steps_of_load * bytes_of_lane));
+    if (by_lane) steps = load_lanes(code, at, left.type, left.steps_of_load);
     else steps = widen(code, code.load(at, code.constant(0), left.type, left.steps_of_load), left.type, accumulation);
   }
   return loaded;
@@ -101,19 +98,19 @@ row_scalar scalars_in_lanes(code_builder& code, const tile_shape& tile, const va
   };
 }
 
-// The same as one_step() for 8-bit factors.
-values one_byte_step(code_builder& code, const tile_shape& tile, row_range rows, const row_scalar& scalar,
+// The same as one_step() for factors whose neighbours share lanes.
+values one_lane_step(code_builder& code, const tile_shape& tile, row_range rows, const row_scalar& scalar,
                      const factor& right, Value right_at, values sums) {
-  const byte_products& products = *right.bytes;
-  std::vector<byte_factor> columns;
+  const lane_products& products = *right.by_lane;
+  std::vector<lane_factor> columns;
   for (std::int64_t v = 0; v < tile.vectors; ++v)
     columns.push_back(
-        split_bytes(code, products, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), false));
+        split_lanes(code, products, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes), false));
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
-    const byte_factor row = split_bytes(code, products, scalar(r), true);
+    const lane_factor row = split_lanes(code, products, scalar(r), true);
     for (std::int64_t v = 0; v < tile.vectors; ++v) {
       Value& sum = sums[static_cast<std::size_t>(r * tile.vectors + v)];
-      sum = add_byte_products(code, products, row, columns[static_cast<std::size_t>(v)], sum);
+      sum = add_lane_products(code, products, row, columns[static_cast<std::size_t>(v)], sum);
     }
   }
   return sums;
@@ -128,7 +125,7 @@ values one_step(code_builder& code, const tile_shape& tile, row_range rows, cons
     for (std::int64_t column = 0; column < tile.columns(); column += line)
       code.prefetch(right_at, code.constant(right.prefetch_steps * right.step_stride + column), right.type, 1);
   }
-  if (right.bytes) return one_byte_step(code, tile, rows, scalar, right, right_at, std::move(sums));
+  if (right.by_lane) return one_lane_step(code, tile, rows, scalar, right, right_at, std::move(sums));
   for (std::int64_t v = 0; v < tile.vectors; ++v)
     columns.push_back(widen(code, code.load(right_at, code.constant(v * tile.lanes), right.type, tile.lanes),
                             right.type, accumulation));
@@ -167,9 +164,9 @@ values accumulate(code_builder& code, const tile_shape& tile, row_range rows, co
       const std::int64_t group = left.steps_of_load, first = i / group * group;
       const bool by_load = group > 1 && first + group <= count;
       const Value at = element_address(code, left_at, i * left.step_stride, left.type);
-      if (by_load && i == first) loaded = load_steps(code, rows, left, at, right.bytes, accumulation);
+      if (by_load && i == first) loaded = load_steps(code, rows, left, at, right.by_lane, accumulation);
       const row_scalar scalar = by_load ? scalars_in_lanes(code, tile, loaded, i - first)
-                                        : scalars_in_memory(code, tile, left, at, right.bytes, accumulation);
+                                        : scalars_in_memory(code, tile, left, at, right.by_lane, accumulation);
       sums =
           one_step(code, tile, rows, scalar, right, element_address(code, right_at, i * right.step_stride, right.type),
                    accumulation, std::move(sums));
@@ -201,8 +198,9 @@ values accumulate(code_builder& code, const tile_shape& tile, const factor& left
   sums = code.loop(code.constant(0), steps, 1, std::move(sums), [&](Value k, std::span<const Value> current) {
     Value left_at = element_address(code, left_base, code.mul(k, left.step_stride), left.type);
     Value right_at = element_address(code, right_base, code.mul(k, right.step_stride), right.type);
-    return one_step(code, tile, {0, tile.rows}, scalars_in_memory(code, tile, left, left_at, right.bytes, accumulation),
-                    right, right_at, accumulation, values(current.begin(), current.end()));
+    return one_step(code, tile, {0, tile.rows},
+                    scalars_in_memory(code, tile, left, left_at, right.by_lane, accumulation), right, right_at,
+                    accumulation, values(current.begin(), current.end()));
   });
   if (auto loop = sums[0].getDefiningOp<mlir::scf::ForOp>()) forbid_unrolling(loop);
   return sums;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "mlir_bridge/codegen/code_builder.hpp"
-#include "mlir_bridge/cpu/contraction/byte_product.hpp"
+#include "mlir_bridge/cpu/contraction/lane_product.hpp"
 
 namespace kiln::cpu {
 
@@ -30,9 +30,9 @@ struct factor {
   std::int64_t step_stride = 1;
   // For the right factor: how many steps ahead it is prefetched.
   std::int64_t prefetch_steps = 0;
-  // If set, the elements of the right factor are lanes of four bytes, and the left factor provides four bytes per row
-  // and step.
-  std::optional<byte_products> bytes = {};
+  // If set, the elements of the right factor are lanes of neighbours along k, and the left factor provides the
+  // neighbours of one lane per row and step.
+  std::optional<lane_products> by_lane = {};
   // For the left factor: one load brings this many consecutive steps of a row, whose scalars the multiply-adds take
   // from the lanes of a register (factor_loads.hpp). 1: scalars are loaded one by one.
   std::int64_t steps_of_load = 1;

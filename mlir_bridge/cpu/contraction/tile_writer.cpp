@@ -83,6 +83,11 @@ void tile_writer::write_from_memory(const values& sums, const tile_place& place)
   code_builder& code = e.code;
   for (std::size_t i = 0; i < sums.size(); ++i)
     code.store(memory_, code.constant(static_cast<std::int64_t>(i) * shape_.lanes), accumulation_, sums[i]);
+  write_memory(place);
+}
+
+void tile_writer::write_memory(const tile_place& place) {
+  code_builder& code = e.code;
   code.loop(code.constant(0), place.valid_rows, 1, [&](Value row) {
     values where = place.locate(row);
     where.push_back({});

@@ -30,6 +30,9 @@ class tile_writer {
   // Create it in the open stage in front of the loops, because it allocates stack memory.
   tile_writer(kernel_emitter& emitter, const tile_shape& shape, element_type accumulation);
   void write(const values& sums, const tile_place& place);
+  // Stack memory for the sums of a tile, [row, column], and write() for sums that were stored there.
+  Value memory() const { return memory_; }
+  void write_memory(const tile_place& place);
   // Prefetches what write() will read and write at this place. Call it before the sums are computed.
   void fetch(const tile_place& place);
 

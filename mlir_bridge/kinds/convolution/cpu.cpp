@@ -7,6 +7,7 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/matrix_tile.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/image.hpp"
@@ -89,8 +90,8 @@ void emit_convolution(kernel_emitter& e) {
   contraction c;
   c.batches = in[0];
   c.groups = op.groups / merged;
-  c.bytes = find_byte_products(e.target, image.type().type, weights.type().type);
-  c.steps = c.bytes ? (channels + bytes_of_lane - 1) / bytes_of_lane : channels;
+  c.by_lane = find_lane_products(e.target, image.type().type, weights.type().type);
+  c.steps = steps_of(c.by_lane, channels);
   c.columns = features;
   c.result_group_columns = features;
   bool pointwise = op.groups == 1;
@@ -118,9 +119,13 @@ void emit_convolution(kernel_emitter& e) {
   }
 
   const element_type accumulation = accumulation_type(image.type().type);
-  const tile_shape tile =
-      choose_tile(e, c.axes.back().outputs(), features, accumulation, op.strides.back() * pixel_bytes(e, image),
-                  loads_of(e.target, accumulation, true, c.bytes));
+  const std::int64_t line = c.axes.back().outputs();
+  const std::optional<tile_shape> matrix = choose_matrix_tile(e, c.by_lane, line, features, c.steps);
+  if (matrix) c.matrix = true, c.steps = matrix_steps_of(c.steps);
+  const tile_shape tile = matrix
+                              ? *matrix
+                              : choose_tile(e, line, features, accumulation, op.strides.back() * pixel_bytes(e, image),
+                                            loads_of(e.target, accumulation, true, c.by_lane));
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const std::vector<std::int64_t> window(filter.begin(), filter.end() - 2);
@@ -136,7 +141,7 @@ void emit_convolution(kernel_emitter& e) {
       return e.code.equal(e.code.splat(e.code.div(step, channels_of_group), code_builder::lanes_of(columns)),
                           e.code.div(columns, features_of_group));
     };
-  if (c.bytes) pack_right_bytes(e, c, product(window), channels, tile, source);
+  if (c.by_lane) pack_right_lanes(e, c, product(window), channels, tile, source);
   else pack_right(e, c, product(window), tile, source);
   set_image(e, c, image);
   choose_items(e, c);
@@ -158,12 +163,14 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
                         .steps = in.back() / groups,
                         .loads = loads_of(e.target, accumulation_type(image.type().type), true)};
   const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
-  if (auto bytes = find_byte_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type)) {
-    x.steps = (x.steps * merged + bytes_of_lane - 1) / bytes_of_lane;
-    x.loads = loads_of(e.target, accumulation_type(image.type().type), true, bytes);
+  const auto by_lane = find_lane_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type);
+  if (by_lane) {
+    x.steps = steps_of(by_lane, x.steps * merged);
+    x.loads = loads_of(e.target, accumulation_type(image.type().type), true, by_lane);
   }
   x.products = x.steps * taps;
   std::vector<candidate> result = blocking_space(e, x, image.type().type);
+  if (choose_matrix_tile(e, by_lane, x.rows, x.columns, x.steps)) return with_matrix_tile(std::move(result));
   if (suits_winograd(e)) return with_winograd(std::move(result));
   if (taps > 1 || op.groups > 1) return result;
   // A batch of 1x1 images is treated as one line of pixels. Tiles that end at the end of a line stay the same.

@@ -7,6 +7,7 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/matrix_tile.hpp"
 #include "mlir_bridge/cpu/contraction/packing.hpp"
 #include "mlir_bridge/cpu/contraction/wide_factor.hpp"
 #include "mlir_bridge/kinds/dot/cpu/row_dot.hpp"
@@ -30,8 +31,8 @@ struct dot_extents {
   std::int64_t panel_rows;
   // True for few rows, which have separate generators unless "pack" of the configuration selects this one.
   bool streaming, by_rows;
-  // Set for 8-bit factors that are worth packing.
-  std::optional<byte_products> bytes;
+  // Set for factors that are worth packing in lanes of neighbours.
+  std::optional<lane_products> by_lane;
 };
 
 dot_extents extents_of(const kernel_emitter& e, const dot& op) {
@@ -47,18 +48,23 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
                 std::nullopt};
   const value left = e.anchor()->inputs()[0], right = e.anchor()->inputs()[1];
   const bool single = std::ranges::all_of(x.batch, [](std::int64_t d) { return d == 1; });
-  if (e.only_parameters(right) ? single || x.m >= packing_rows : x.m >= packing_rows_batched)
-    x.bytes = find_byte_products(e.target, left.type().type, right.type().type);
   if (single && e.only_parameters(right)) x.panel_rows *= choose(e.configuration, "shared_panels", 1);
   const bool shares_panels = x.panel_rows > x.m;
-  x.streaming = !x.bytes && !shares_panels && x.m <= most_streaming_rows && !op.transpose_b;
-  x.by_rows = !x.bytes && !shares_panels && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
+  // Floats of a few rows have generators of their own, which read the right matrix as it is.
+  const bool few = is_float(left.type().type) && x.m <= (op.transpose_b ? most_row_dot_rows : most_streaming_rows) &&
+                   !shares_panels && choose(e.configuration, "pack", 0) == 0;
+  if (e.only_parameters(right) ? (single && !few) || x.m >= packing_rows : x.m >= packing_rows_batched)
+    x.by_lane = find_lane_products(e.target, left.type().type, right.type().type);
+  x.streaming = !x.by_lane && !shares_panels && x.m <= most_streaming_rows && !op.transpose_b;
+  x.by_rows =
+      !x.by_lane && !shares_panels && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);
   return x;
 }
 
 // Whether scalars of the left matrix are converted before the products. Processors that take them from the lanes of a
 // register convert some at a time; floats of 8 bits take several instructions each.
 bool is_wide_first(const kernel_emitter& e, const dot& op, const dot_extents& x) {
+  if (x.by_lane) return false;
   const element_type left = e.anchor()->inputs()[0].type().type;
   if (is_float(left) && storage_bits(left) == 8) return true;
   const element_type type = accumulation_type(e.anchor()->inputs()[0].type().type);
@@ -68,7 +74,7 @@ bool is_wide_first(const kernel_emitter& e, const dot& op, const dot_extents& x)
 
 // Copies the left matrices to [batches, m, room] with k innermost, in scratch that a separate stage fills. The k
 // elements of each row are followed by zeros.
-buffer rows_of_bytes(kernel_emitter& e, value a, const dot_extents& x, bool transposed, std::int64_t room) {
+buffer rows_of_lanes(kernel_emitter& e, value a, const dot_extents& x, bool transposed, std::int64_t room) {
   code_builder& code = e.code;
   const element_type type = a.type().type;
   std::vector<std::int64_t> rows = x.batch;
@@ -99,6 +105,19 @@ buffer rows_of_bytes(kernel_emitter& e, value a, const dot_extents& x, bool tran
   return copy;
 }
 
+// The tile whose rows are multiplied by panels that are as wide as `matrix` or, without it, as suits x.panel_rows rows.
+// Rows of the left matrix have room for `room` elements; 0: neighbours along k are apart.
+tile_shape tile_of(const kernel_emitter& e, const dot_extents& x, const contraction& c,
+                   const std::optional<tile_shape>& matrix, std::int64_t room) {
+  const element_type accumulation = accumulation_type(c.left.type);
+  const std::int64_t row_bytes = room * static_cast<std::int64_t>(storage_bytes(c.left.type, 1));
+  const factor_loads loads = loads_of(e.target, accumulation, room != 0, c.by_lane);
+  tile_shape tile = matrix ? *matrix : choose_tile(e, x.panel_rows, x.n, accumulation, row_bytes, loads);
+  if (c.matrix) tile.rows = choose_matrix_tile(e, c.by_lane, x.m, x.n, c.steps)->rows;
+  else if (x.panel_rows > x.m) tile = choose_tile(e, x.m, x.n, accumulation, row_bytes, loads, tile.columns());
+  return tile;
+}
+
 }  // namespace
 
 std::vector<candidate> dot_space(kernel_emitter& e) {
@@ -108,16 +127,17 @@ std::vector<candidate> dot_space(kernel_emitter& e) {
   if (groups * x.m * x.n * x.k == 0 || is_unpacked_dot(e, {x.batch, x.m, x.n, x.k})) return {};
   const element_type type = e.anchor()->inputs()[0].type().type;
   std::vector<candidate> result;
-  if (x.bytes) {
-    const std::int64_t steps = (x.k + bytes_of_lane - 1) / bytes_of_lane;
-    return blocking_space(e,
-                          {.lines = groups,
-                           .rows = x.m,
-                           .columns = x.n,
-                           .steps = steps,
-                           .products = steps,
-                           .loads = loads_of(e.target, accumulation_type(type), true, x.bytes)},
-                          type);
+  if (x.by_lane) {
+    const std::int64_t steps = steps_of(x.by_lane, x.k);
+    result = blocking_space(e,
+                            {.lines = groups,
+                             .rows = x.m,
+                             .columns = x.n,
+                             .steps = steps,
+                             .products = steps,
+                             .loads = loads_of(e.target, accumulation_type(type), true, x.by_lane)},
+                            type);
+    return choose_matrix_tile(e, x.by_lane, x.m, x.n, steps) ? with_matrix_tile(std::move(result)) : result;
   }
   const bool constant = e.only_parameters(e.anchor()->inputs()[1]),
              usually = x.m >= (groups > 1 ? packing_rows_batched : packing_rows);
@@ -171,16 +191,20 @@ void emit_dot(kernel_emitter& e) {
     return emit_streaming_dot(e, {batch_dims, m, n, k}, op.transpose_a);
   // Several right matrices are activations, which would be packed again on every run.
   if (x.by_rows && choose(e.configuration, "pack", c.groups == 1) == 0) return emit_row_dot(e, {batch_dims, m, n, k});
-  c.bytes = x.bytes;
-  c.steps = c.bytes ? (k + bytes_of_lane - 1) / bytes_of_lane : k;
+  c.by_lane = x.by_lane;
+  c.steps = steps_of(c.by_lane, k);
   c.columns = n;
+  const std::optional<tile_shape> matrix = choose_matrix_tile(e, c.by_lane, x.panel_rows, n, c.steps);
+  if (matrix) c.steps = matrix_steps_of(c.steps);
+  // Products of fewer rows that share panels with those of more rows read them with vectors.
+  c.matrix = matrix && choose_matrix_tile(e, c.by_lane, m, n, c.steps);
   // Elements of a row of the left matrix, including padding.
-  const std::int64_t room = c.bytes ? c.steps * bytes_of_lane : k;
-  const bool rows_along_k = c.bytes || !op.transpose_a;
-  if (c.bytes && (op.transpose_a || room != k)) c.left = rows_of_bytes(e, a, x, op.transpose_a, room);
+  const std::int64_t room = c.steps * neighbours_of(c.by_lane);
+  const bool rows_along_k = c.by_lane || !op.transpose_a;
+  if (c.by_lane && (op.transpose_a || room != k)) c.left = rows_of_lanes(e, a, x, op.transpose_a, room);
   else c.left = is_wide_first(e, op, x) ? materialize_wide(e, a) : e.materialize(a);
   c.left_group = m * room;
-  c.left_step = c.bytes ? bytes_of_lane : op.transpose_a ? m : 1;
+  c.left_step = c.by_lane ? c.by_lane->neighbours : op.transpose_a ? m : 1;
   c.axes = {{.in = m,
              .stride = 1,
              .tap_stride = 1,
@@ -193,15 +217,11 @@ void emit_dot(kernel_emitter& e) {
     return where;
   };
 
-  const element_type accumulation = accumulation_type(a.type().type);
-  const std::int64_t row_bytes = rows_along_k ? room * static_cast<std::int64_t>(storage_bytes(c.left.type, 1)) : 0;
-  const factor_loads loads = loads_of(e.target, accumulation, rows_along_k, c.bytes);
-  tile_shape tile = choose_tile(e, x.panel_rows, n, accumulation, row_bytes, loads);
-  if (x.panel_rows > m) tile = choose_tile(e, m, n, accumulation, row_bytes, loads, tile.columns());
+  const tile_shape tile = tile_of(e, x, c, matrix, rows_along_k ? room : 0);
   c.rows = tile.rows;
   c.unroll = choose(e.configuration, "unroll", 1);
   const bool pack =
-      c.bytes || op.transpose_b ||
+      c.by_lane || op.transpose_b ||
       choose(e.configuration, "pack", x.panel_rows >= (c.groups > 1 ? packing_rows_batched : packing_rows));
   if (pack) {
     const right_source source{b, static_cast<std::int64_t>(op.transpose_b ? rank - 2 : rank - 1),
@@ -211,7 +231,7 @@ void emit_dot(kernel_emitter& e) {
                                 where.push_back(op.transpose_b ? step : column);
                                 return where;
                               }};
-    if (c.bytes) pack_right_bytes(e, c, 1, k, tile, source);
+    if (c.by_lane) pack_right_lanes(e, c, 1, k, tile, source);
     else pack_right(e, c, 1, tile, source);
   } else {
     c.right = e.materialize(b);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "harness.hpp"
-#include "mlir_bridge/cpu/contraction/byte_product.hpp"
+#include "mlir_bridge/cpu/contraction/lane_product.hpp"
 
 namespace kiln::test {
 namespace {
@@ -110,23 +110,23 @@ TEST(byte_contraction, requantizing_epilogue) {
 
 TEST(byte_contraction, finds_vnni) {
   target_row row{"x", target_family::cpu, "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512f,+avx512vnni", 512, 32};
-  EXPECT_TRUE(cpu::find_byte_products(row, u8, i8)->vnni);
-  EXPECT_FALSE(cpu::find_byte_products(row, i8, i8)->vnni);
-  EXPECT_FALSE(cpu::find_byte_products(row, u8, i32));
+  EXPECT_TRUE(cpu::find_lane_products(row, u8, i8)->vnni);
+  EXPECT_FALSE(cpu::find_lane_products(row, i8, i8)->vnni);
+  EXPECT_FALSE(cpu::find_lane_products(row, u8, i32));
   row.features = "+avx512f,-avx512vnni,+avxvnni";
-  EXPECT_FALSE(cpu::find_byte_products(row, u8, i8)->vnni);
+  EXPECT_FALSE(cpu::find_lane_products(row, u8, i8)->vnni);
 }
 
 TEST(byte_contraction, finds_the_instructions_of_arm) {
   target_row row{"x", target_family::cpu, "aarch64-unknown-linux-gnu", "generic", "+neon", 128, 32};
-  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "");
+  EXPECT_EQ(cpu::find_lane_products(row, u8, i8)->arm, "");
   row.features = "+dotprod";
-  EXPECT_EQ(cpu::find_byte_products(row, i8, i8)->arm, "sdot");
-  EXPECT_EQ(cpu::find_byte_products(row, u8, u8)->arm, "udot");
-  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "");
+  EXPECT_EQ(cpu::find_lane_products(row, i8, i8)->arm, "sdot");
+  EXPECT_EQ(cpu::find_lane_products(row, u8, u8)->arm, "udot");
+  EXPECT_EQ(cpu::find_lane_products(row, u8, i8)->arm, "");
   row.features = "+dotprod,+i8mm";
-  EXPECT_EQ(cpu::find_byte_products(row, u8, i8)->arm, "usdot");
-  EXPECT_EQ(cpu::find_byte_products(row, i8, u8)->arm, "");
+  EXPECT_EQ(cpu::find_lane_products(row, u8, i8)->arm, "usdot");
+  EXPECT_EQ(cpu::find_lane_products(row, i8, u8)->arm, "");
 }
 
 }  // namespace

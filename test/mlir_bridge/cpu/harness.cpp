@@ -23,14 +23,6 @@ const std::vector<target_row>& runnable_targets() {
     std::vector<target_row> list;
     for (const cpu_row& row : cpu_rows())
       if (runs_on_host(row)) list.push_back(*find_row(row.name));
-#if defined(__x86_64__)
-    // Inserted before the last target, because tests that use a single target take the last one.
-    if (target_row v4 = *find_row("x86-64-v4");
-        __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) {
-      v4.features = "+avx512vnni";
-      list.insert(list.end() - 1, v4);
-    }
-#endif
     return list;
   }();
   return rows;

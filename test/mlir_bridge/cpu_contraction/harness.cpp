@@ -28,13 +28,6 @@ std::vector<target_row> rows_here() {
     if (runs_on_host(row)) rows.push_back(*find_row(row.name));
     else std::printf("this machine cannot run %s\n", std::string(row.name).c_str());
   }
-#if defined(__x86_64__)
-  if (target_row v4 = *find_row("x86-64-v4");
-      __builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vnni")) {
-    v4.features = "+avx512vnni";
-    rows.push_back(v4);
-  }
-#endif
   return rows;
 }
 

@@ -125,8 +125,10 @@ void set_image(kernel_emitter& e, contraction& c, value image) {
   const std::vector<std::int64_t> dims = e.dims(image);
   contraction_axis& last = c.axes.back();
   const element_type stored = image.type().type;
-  const element_type wanted = stored == element_type::f16 || stored == element_type::bf16 ? element_type::f32 : stored;
-  const bool border = last.clipped() && (row_ranges(last, c.rows).size() > most_row_ranges || c.steps < short_loop);
+  const bool widened = (stored == element_type::f16 || stored == element_type::bf16) && !c.by_lane;
+  const element_type wanted = widened ? element_type::f32 : stored;
+  const bool border =
+      last.clipped() && (c.matrix || row_ranges(last, c.rows).size() > most_row_ranges || c.steps < short_loop);
   std::int64_t before = 0, after = 0;
   if (border) {
     for (const axis_phase& phase : last.phases) {
@@ -138,7 +140,7 @@ void set_image(kernel_emitter& e, contraction& c, value image) {
     for (axis_phase& phase : last.phases) phase.first += before;
     last.in += before + after;
   }
-  c.left_step = c.bytes ? bytes_of_lane : 1;
+  c.left_step = neighbours_of(c.by_lane);
   const channel_room room{.groups = c.groups, .channels = dims.back() / c.groups, .room = c.steps * c.left_step};
   const bool copied = border || stored != wanted || room.room != room.channels;
   const channel_view left =

@@ -22,9 +22,10 @@ contraction_axis convolution_axis(std::int64_t in, std::int64_t out, std::int64_
 contraction_axis transposed_axis(std::int64_t in, std::int64_t out, std::int64_t window, std::int64_t stride,
                                  std::int64_t dilation, std::int64_t pad_begin);
 
-// Makes the image c.left: where many ranges of rows would be needed at its borders (see row_ranges), it is stored in
-// 16 bits, or the channels of a group do not fill up lanes of bytes, it is copied first. Sets the axes' pitches and
-// left strides; c.axes, c.groups, c.steps, c.bytes and c.rows are set.
+// Makes the image c.left: where many ranges of rows would be needed at its borders (see row_ranges) or tiles are in
+// matrix registers, it is stored in 16 bits that are widened, or the channels of a group do not fill up steps, it is
+// copied first. Sets the axes' pitches and left strides; c.axes, c.groups, c.steps, c.by_lane, c.matrix and c.rows are
+// set.
 void set_image(kernel_emitter& e, contraction& c, value image);
 
 }  // namespace kiln::cpu

@@ -8,7 +8,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
-#include "mlir_bridge/cpu/contraction/byte_product.hpp"
+#include "mlir_bridge/cpu/contraction/lane_product.hpp"
 #include "mlir_bridge/cpu/contraction/tile.hpp"
 #include "mlir_bridge/kinds/dot/cpu/column_groups.hpp"
 #include "mlir_bridge/kinds/dot/cpu/weights_ahead.hpp"
@@ -42,7 +42,7 @@ double largest_number(std::int64_t digits) { return digits == 3 ? 0x7f7f00 : 0x7
 
 // A column's codes from some element on, and the scales and offsets of their blocks.
 struct column_part {
-  byte_factor even, odd;
+  lane_factor even, odd;
   Value scale, offset;
 };
 
@@ -56,7 +56,7 @@ class digit_dot {
         is_signed_(is_signed_integer(weights.codes.type().type)),
         whole_offset_(whole_offset()),
         count_(digits_of(emitter)),
-        products_(*find_byte_products(emitter.target, element_type::u8, element_type::i8)),
+        products_(*find_lane_products(emitter.target, element_type::u8, element_type::i8)),
         lanes_(register_lanes(emitter, element_type::f32)),
         rows_(sizes.m <= most_rows_once ? sizes.m : 2),
         columns_(rows_ == 1 || sizes.m > rows_ ? 4 : 2),
@@ -240,7 +240,7 @@ class digit_dot {
             const Value factor =
                 code.load(e.pointer(digits_), code.add(digit_place(digit, odd, half), code.mul(row, count_ * sizes_.k)),
                           element_type::i8, lanes * bytes_of_lane);
-            sum = add_byte_products(code, products_, odd ? part.odd : part.even, {factor, {}}, sum);
+            sum = add_lane_products(code, products_, odd ? part.odd : part.even, {factor, {}}, sum);
           }
         }
         if (whole_offset_ && sums_) sum = code.add(sum, row_sums);
@@ -279,7 +279,7 @@ class digit_dot {
   bool is_signed_;
   std::optional<std::int64_t> whole_offset_;
   std::int64_t count_;  // digits of an element
-  byte_products products_;
+  lane_products products_;
   std::int64_t lanes_, rows_, columns_;  // of a group
   weights_ahead ahead_;
   buffer left_, codes_;
@@ -291,7 +291,7 @@ class digit_dot {
 }  // namespace
 
 bool is_digit_dot(const kernel_emitter& e, const dot_sizes& sizes, const block_weights& weights) {
-  const auto products = find_byte_products(e.target, element_type::u8, element_type::i8);
+  const auto products = find_lane_products(e.target, element_type::u8, element_type::i8);
   return products && products->vnni && storage_bits(weights.codes.type().type) == 4 && sizes.k % least_elements == 0 &&
          std::has_single_bit(static_cast<std::uint64_t>(weights.block)) &&
          weights.block % (2 * register_lanes(e, element_type::f32)) == 0;

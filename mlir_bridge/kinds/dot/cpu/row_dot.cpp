@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/lane_product.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {
@@ -13,6 +14,35 @@ namespace {
 // Rows of the right matrix per step: enough sums to keep the multiply-add units busy with a single row on the left.
 constexpr std::int64_t standard_columns = 4;
 constexpr std::int64_t item_products = 1 << 16;
+
+// Rows of elements along k, `pitch` elements apart.
+struct rows_along_k {
+  Value pointer;
+  element_type type;
+  Value first;
+  std::int64_t pitch;
+};
+
+// sums[r, c] + the products of left row r and right row c, for as many neighbours as fill the lanes of a sum.
+values add_neighbours(code_builder& code, const lane_products& products, const rows_along_k& left, std::int64_t rows,
+                      const rows_along_k& right, std::int64_t columns, std::span<const Value> sums) {
+  values result(sums.begin(), sums.end());
+  const std::int64_t lanes = code_builder::lanes_of(sums[0]);
+  const auto factor = [&](const rows_along_k& from, std::int64_t row, bool is_left) {
+    const Value at = code.address(from.pointer, code.add(from.first, row * from.pitch), from.type);
+    return split_lanes(code, products, load_lanes(code, at, from.type, lanes), is_left);
+  };
+  std::vector<lane_factor> of_rows;
+  for (std::int64_t r = 0; r < rows; ++r) of_rows.push_back(factor(left, r, true));
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const lane_factor elements = factor(right, c, false);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      Value& sum = result[static_cast<std::size_t>(r * columns + c)];
+      sum = add_lane_products(code, products, of_rows[static_cast<std::size_t>(r)], elements, sum);
+    }
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -24,6 +54,7 @@ void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes) {
   const std::int64_t lanes = register_lanes(e, accumulation),
                      batches =
                          std::accumulate(sizes.batch.begin(), sizes.batch.end(), std::int64_t{1}, std::multiplies<>());
+  const auto by_lane = find_lane_products(e.target, left.type, right.type);
   const std::int64_t columns_at_once =
       std::clamp<std::int64_t>(choose(e.configuration, "columns", standard_columns), 1, 8);
   const std::int64_t width = std::max<std::int64_t>(
@@ -56,10 +87,17 @@ void emit_row_dot(kernel_emitter& e, const dot_sizes& sizes) {
         }
         return result;
       };
-      const std::int64_t even = k / lanes * lanes;
+      // The same for all neighbours that fill a register's lanes.
+      auto add_lanes = [&](Value at, std::span<const Value> sums) {
+        return add_neighbours(code, *by_lane, {a, left.type, code.add(a_batch, at), k}, m,
+                              {b, right.type, code.add(b_first, at), k}, count, sums);
+      };
+      const std::int64_t at_once = lanes * neighbours_of(by_lane), even = k / at_once * at_once;
       values sums = code.loop(
-          0, even, lanes, values(static_cast<std::size_t>(m * count), code.number(code.type(accumulation, lanes), 0)),
-          [&](Value at, std::span<const Value> carried) { return add(at, lanes, carried); });
+          0, even, at_once, values(static_cast<std::size_t>(m * count), code.number(code.type(accumulation, lanes), 0)),
+          [&](Value at, std::span<const Value> carried) {
+            return by_lane ? add_lanes(at, carried) : add(at, lanes, carried);
+          });
       for (Value& s : sums) s = code.horizontal(mlir::vector::CombiningKind::ADD, s);
       sums = code.loop(even, k, 1, sums, [&](Value at, std::span<const Value> carried) { return add(at, 1, carried); });
       for (std::int64_t r = 0; r < m; ++r) {
