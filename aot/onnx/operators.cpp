@@ -62,7 +62,14 @@ const table& operators() {
                        max_position_operators,
                        ngram_operators,
                        sampling_operators,
-                       training_operators})
+                       training_operators,
+                       sparse_attention_operators,
+                       paged_attention_operators,
+                       varlen_convolution_operators,
+                       contrib_window_operators,
+                       repeated_ngram_operators,
+                       block_scaled_weight_operators,
+                       early_operators})
       for (const operator_row& row : group()) result.emplace(std::pair(row.domain, row.name), &row);
     return result;
   }();

@@ -57,5 +57,12 @@ std::span<const operator_row> max_position_operators();
 std::span<const operator_row> ngram_operators();
 std::span<const operator_row> sampling_operators();
 std::span<const operator_row> training_operators();
+std::span<const operator_row> sparse_attention_operators();
+std::span<const operator_row> paged_attention_operators();
+std::span<const operator_row> varlen_convolution_operators();
+std::span<const operator_row> contrib_window_operators();
+std::span<const operator_row> repeated_ngram_operators();
+std::span<const operator_row> block_scaled_weight_operators();
+std::span<const operator_row> early_operators();
 
 }  // namespace kiln::onnx_import

@@ -36,7 +36,6 @@ constexpr refused_row rows[] = {
     {microsoft_domain, "PackedMultiHeadAttention", packed},
     {microsoft_domain, "RemovePadding", packed},
     {microsoft_domain, "RestorePadding", packed},
-    {microsoft_domain, "PagedAttention", paged},
     {microsoft_domain, "SparsePagedAttention", paged},
     {microsoft_domain, "DecoderMaskedSelfAttention", "export the decoder with MultiHeadAttention"},
     {microsoft_domain, "DecoderAttention", "export the decoder with MultiHeadAttention"},

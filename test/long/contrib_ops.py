@@ -22,6 +22,7 @@ import onnxruntime
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from contrib_makers import MAKERS, Random  # noqa: E402
 from operator_case import model_of, reference  # noqa: E402
+import serving_makers  # noqa: E402, F401: its makers join MAKERS
 
 
 def expected(op, case, node):

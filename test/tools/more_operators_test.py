@@ -33,6 +33,16 @@ class ByOnnxruntime(OperatorCase):
         for mode, pads, corners in itertools.product(("linear", "nearest"), ("zeros", "border", "reflection"), (0, 1)):
             self.check("GridSample", [("x", x), ("g", grid)], domain="", standard=20, mode=mode, padding_mode=pads, align_corners=corners)
 
+    def test_experimental_operators_of_the_first_opsets(self):
+        x, old = ("x", normal(2, 3, 6, 5)), {"domain": "", "standard": 9}
+        self.check("Affine", [x], **old, alpha=2.0, beta=-0.5)
+        self.check("Scale", [x], **old, scale=0.3)
+        self.check("ImageScaler", [x], **old, scale=0.5, bias=[0.1, -0.2, 0.3])
+        self.check("ParametricSoftplus", [("x", normal(3, 4) * 20)], **old, alpha=0.7, beta=1.3)
+        self.check("ScaledTanh", [x], **old, alpha=1.7, beta=0.6)
+        self.check("Crop", [x], **old, border=[1, 2, 1, 1])
+        self.check("Crop", [x], **old, border=[1, 2, 0, 0], scale=[3, 2])
+
     def test_quantized_product_with_a_scale_for_each_column(self):
         a, w = rng.integers(0, 256, (2, 3, 6)).astype(np.uint8), rng.integers(-128, 128, (6, 5)).astype(np.int8)
         scales = [("bs", rng.uniform(0.01, 0.1, 5).astype(np.float32)), ("bz", np.zeros(5, np.int8)), ("ys", np.array(0.7, np.float32)), ("yz", np.array(120, np.uint8))]

@@ -8,8 +8,9 @@ from onnx import helper
 import kiln_case
 from kiln_case import KilnCase, tensor
 
-# Operators of onnxruntime that its files put into the standard domain: no schema.
-WITHOUT_SCHEMA = {"SimplifiedLayerNormalization"}
+# Operators of onnxruntime that its files put into the standard domain, and those that were experimental in the first
+# opsets: no schema.
+WITHOUT_SCHEMA = {"SimplifiedLayerNormalization", "Affine", "Crop", "ImageScaler", "ParametricSoftplus", "Scale", "ScaledTanh"}
 # Operators that may stand in models older than the standard has them: by onnxruntime's fusions, and kernels of a
 # library without an oldest opset.
 BEFORE_THE_STANDARD = {"LayerNormalization", "RoiAlign"}

@@ -157,6 +157,12 @@ value rotated(builder& b, value x, value cos, value sin, bool interleaved) {
   return b.to_type(joined, x.type().type);
 }
 
+value normalized_heads(builder& b, value x, value weights, double epsilon) {
+  element_type wide = compute_type(x.type().type);
+  value normal = b.add(normalize{{3}, epsilon, false}, {b.to_type(x, wide)});
+  return b.to_type(b.binary(fn::mul, normal, b.to_type(weights, wide)), x.type().type);
+}
+
 value rows_at(builder& b, value cache, value positions) {
   if (cache.type().rank() != 2) invalid("a cache of cosines is [positions, half], not " + cache.type().str());
   return b.add(gather{0}, {cache, positions});

@@ -54,6 +54,9 @@ value weighted_sums(builder& b, const attention_problem& p, value weights);
 // S, half].
 value rotated(builder& b, value x, value cos, value sin, bool interleaved);
 
+// RMS normalization of each head of [B, S, N, H], times weights [H].
+value normalized_heads(builder& b, value x, value weights, double epsilon);
+
 // Gathers rows of a [positions, half] cache at positions [B, S].
 value rows_at(builder& b, value cache, value positions);
 

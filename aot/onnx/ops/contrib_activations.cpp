@@ -89,6 +89,41 @@ std::vector<value> swiglu(node& n) {
       n.b.binary(fn::mul, swish(n, n.b.to_type(n.in(0), wide), n.real("alpha", 1)), n.b.to_type(n.in(1), wide)), type)};
 }
 
+// onnxruntime's form of SwiGLU: both halves are clamped to `limit` if it is positive, and a number is added to the
+// second. Without `up`, the last axis of `gate` holds both halves.
+std::vector<value> clamped_swiglu(node& n) {
+  builder& b = n.b;
+  const element_type type = n.type(0).type, wide = compute_type(type);
+  value gate = b.to_type(n.in(0), wide), up;
+  if (n.has(1)) {
+    up = b.to_type(n.in(1), wide);
+  } else {
+    const auto last = static_cast<std::int64_t>(n.rank(0)) - 1;
+    if (last < 0 || !n.dims(0).back().is_static() || n.dims(0).back().value() % 2)
+      invalid("the last axis of " + n.type(0).str() + " does not have an even size");
+    const std::int64_t half = n.dims(0).back().value() / 2;
+    up = b.slice_axis(gate, last, half, half), gate = b.slice_axis(gate, last, 0, half);
+  }
+  if (gate.type().dims != up.type().dims)
+    invalid("the gate " + n.type(0).str() + " and the value " + n.type(1).str() + " differ");
+  if (const double limit = n.real("limit", 0); limit > 0)
+    gate = b.binary(fn::min, gate, limit), up = clamped(b, up, -limit, limit);
+  value active = swish(n, gate, n.real("activation_alpha", 1));
+  if (n.integer("round_activation", 0)) active = b.to_type(b.to_type(active, type), wide);
+  if (const double added = n.real("activation_beta", 0); added != 0) up = b.binary(fn::add, up, added);
+  return {b.to_type(b.binary(fn::mul, active, up), type)};
+}
+
+// SiLU of a scaled x. The scaled x and its sigmoid are rounded to the type.
+std::vector<value> scaled_silu(node& n) {
+  builder& b = n.b;
+  const element_type type = n.type(0).type, wide = compute_type(type);
+  auto rounded = [&](value v) { return b.to_type(b.to_type(v, type), wide); };
+  value scale = n.has(1) ? b.with_dims(b.to_type(n.in(1), wide), {}) : b.scalar(wide, n.real("alpha", 1));
+  value x = rounded(b.binary(fn::mul, b.to_type(n.in(0), wide), scale));
+  return {b.to_type(b.binary(fn::mul, x, rounded(b.unary(fn::sigmoid, x))), type)};
+}
+
 // Adds x and a bias along the last axis, then a skip connection.
 std::vector<value> bias_add(node& n) { return {n.b.binary(fn::add, n.b.binary(fn::add, n.in(0), n.in(1)), n.in(2))}; }
 
@@ -118,6 +153,8 @@ constexpr operator_row rows[] = {
     {"GatedAdd", gated_add, 1, "no gate_weight", microsoft_domain},
     {"Swish", standard_swish, 24},
     {"SwiGLU", swiglu, 28},
+    {"SwiGLU", clamped_swiglu, 1, "", microsoft_domain},
+    {"ScaledSiLU", scaled_silu, 1, "", microsoft_domain},
     {"Gelu", gelu, 1, "", microsoft_domain},
     {"BiasGelu", gelu, 1, "", microsoft_domain},
     {"FastGelu", fast_gelu, 1, "", microsoft_domain},

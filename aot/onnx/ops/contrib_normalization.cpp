@@ -58,6 +58,32 @@ std::vector<value> rms_normalization(node& n) {
   return n.wants(1) ? std::vector<value>{y, rows.inverse_deviation()} : std::vector<value>{y};
 }
 
+// RMS normalization of each of the branches [..., branches, H], which may be one axis. The scale has the elements of
+// all branches or of one.
+std::vector<value> branchwise_rms_norm(node& n) {
+  builder& b = n.b;
+  const std::int64_t branches = n.integer("num_branches", 0);
+  const auto dims = n.dims(0);
+  if (dims.empty() || branches < 0) invalid("X is " + n.type(0).str());
+  auto apart = dims;
+  if (branches > 0) {
+    if (!dims.back().is_static() || dims.back().value() % branches)
+      invalid(std::to_string(branches) + " branches do not divide " + n.type(0).str());
+    apart.back() = branches;
+    apart.emplace_back(dims.back().value() / branches);
+  }
+  if (apart.size() < 2) invalid("X " + n.type(0).str() + " has no axis of branches");
+  const element_type wide = compute_type(n.type(0).type);
+  value x = b.with_dims(b.to_type(n.in(0), wide), apart);
+  x = b.add(normalize{last_axis(x.type()), n.real("epsilon", 1e-5), false}, {x});
+  if (n.has(1)) {
+    value scale = b.to_type(n.in(1), wide);
+    if (scale.type().elements() != apart.back()) scale = b.with_dims(scale, {*(apart.end() - 2), apart.back()});
+    x = b.binary(fn::mul, x, scale);
+  }
+  return {b.with_dims(b.to_type(x, n.type(0).type), dims)};
+}
+
 // The skip input may lack the batch axis, or may have a batch of 1, and is then broadcast.
 value sum_of_skips(node& n, std::optional<std::size_t> bias) {
   builder& b = n.b;
@@ -215,6 +241,7 @@ constexpr operator_row rows[] = {
     {"SkipSimplifiedLayerNormalization", skip_simplified_layer_normalization, 1, "", microsoft_domain},
     {"EmbedLayerNormalization", embed_layer_normalization, 1, "", microsoft_domain},
     {"QEmbedLayerNormalization", quantized_embed_layer_normalization, 1, "", microsoft_domain},
+    {"BranchwiseRMSNorm", branchwise_rms_norm, 1, "", microsoft_domain},
     {"GatedRMSNorm", gated_rms_norm, 1, "", microsoft_domain},
     {"GroupNorm", group_norm, 1, "", microsoft_domain},
     {"SkipGroupNorm", skip_group_norm, 1, "", microsoft_domain},

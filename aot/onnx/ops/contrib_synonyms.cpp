@@ -95,7 +95,35 @@ std::vector<value> matmul_integer_16(node& n) {
   return {matmul(n.b, wide(0), wide(1), element_type::i32)};
 }
 
+// inputs: A, its zero point, B, its zero point. The product is i32.
+std::vector<value> mul_integer(node& n) {
+  auto wide = [&](std::size_t i) {
+    value x = n.b.to_type(n.in(i), element_type::i32);
+    return n.has(i + 1) ? n.b.binary(fn::sub, x, n.b.to_type(n.in(i + 1), element_type::i32)) : x;
+  };
+  return {n.b.binary(fn::mul, wide(0), wide(2))};
+}
+
+// inputs: weights, indices, and what only training reads.
+std::vector<value> torch_embedding(node& n) { return as_standard(n, "Gather", 11, {n.in(0), n.in(1)}); }
+
+// The distinct elements of X in the order in which they occur, where each element of X is among them, and how often.
+std::vector<value> unique_in_order(node& n) {
+  ::onnx::NodeProto proto = n.proto;
+  proto.add_output("counts");
+  auto& sorted = *proto.add_attribute();
+  sorted.set_name("sorted");
+  sorted.set_type(::onnx::AttributeProto::INT);
+  sorted.set_i(0);
+  node call(n.owner, n.b, proto, 11, {n.in(0)});
+  const auto results = find_operator("", "Unique")->import(call);  // values, first places, places, counts
+  return {results.at(0), results.at(2), results.at(3)};
+}
+
 constexpr operator_row rows[] = {
+    {"MulInteger", mul_integer, 1, "", microsoft_domain},
+    {"TorchEmbedding", torch_embedding, 1, "", microsoft_domain},
+    {"Unique", unique_in_order, 1, "", microsoft_domain},
     {"Trilu", renamed, 1, "", microsoft_domain},
     {"GridSample", renamed, 1, "2 spatial axes", microsoft_domain},
     {"Pad", renamed, 1, "", microsoft_domain},

@@ -105,13 +105,7 @@ void record_window(node& n, const dim& room, std::int64_t window) {
   if (least.empty() || std::stoll(least) < window) least = std::to_string(window);
 }
 
-// RMS normalization of each head of [B, S, N, H]; input i holds the weights [H].
-value normalized_heads(node& n, value x, std::size_t i, std::string_view epsilon) {
-  builder& b = n.b;
-  element_type wide = compute_type(x.type().type);
-  value normal = b.add(normalize{{3}, n.real(epsilon, n.real("qk_norm_epsilon", 1e-6)), false}, {b.to_type(x, wide)});
-  return b.to_type(b.binary(fn::mul, normal, b.to_type(n.in(i), wide)), x.type().type);
-}
+double norm_epsilon(const node& n, std::string_view name) { return n.real(name, n.real("qk_norm_epsilon", 1e-6)); }
 
 value group_rotated(node& n, value x, const places& at) {
   builder& b = n.b;
@@ -157,7 +151,8 @@ std::vector<value> group_query_attention(node& n) {
   places at = places_of(n, batch, queries);
   if (n.has(14) != n.has(15)) invalid("q_norm_weight and k_norm_weight come together");
   if (n.has(14))
-    query = normalized_heads(n, query, 14, "q_norm_epsilon"), key = normalized_heads(n, key, 15, "k_norm_epsilon");
+    query = normalized_heads(b, query, n.in(14), norm_epsilon(n, "q_norm_epsilon")),
+    key = normalized_heads(b, key, n.in(15), norm_epsilon(n, "k_norm_epsilon"));
   if (n.integer("do_rotary", 0)) query = group_rotated(n, query, at), key = group_rotated(n, key, at);
   attention_problem p{heads_first(b, query), heads_first(b, key), heads_first(b, values)};
   if (n.has(3) != n.has(4)) invalid("past_key and past_value come together");
