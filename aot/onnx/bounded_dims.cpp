@@ -276,9 +276,11 @@ void settle_bounded_dims(import_state& state) {
       if (is_concerned(i) && i.bodies().empty() && !place_by_place(i) && !state.padding_allowed.contains(&i))
         mixing.push_back(&i);
     std::set<const instruction*> masked = state.padding_allowed;
+    // In the main graph another attempt gives such operators tensors of exact sizes (sizes_of_data.hpp).
+    const bool in_body = &m != &state.result.main();
     for (instruction* i : mixing)
       if (i->op().is<reshape>()) masked.merge(reshape_valid(state, m, *i, counts));
-      else if (const instruction* now = mask_padding(m, *i, counts)) masked.insert(now);
+      else if (const instruction* now = mask_padding(m, *i, counts, in_body)) masked.insert(now);
     check_uses(m, counts, masked);
     if (&m == &state.result.main()) mark_outputs(state, m);
     take_capacities(state, m);

@@ -64,7 +64,6 @@ std::optional<combination> windows_of(const instruction& i) {
 
 std::vector<combination> combinations_of(const instruction& i) {
   if (i.inputs().empty()) return {};
-  if (auto windows = windows_of(i)) return {*windows};
   const element_type type = i.inputs()[0].type().type;
   if (const auto* op = i.op().get_if<reduce>()) return {{0, op->axes, neutral_of(op->kind, type)}};
   // arg-max selects the first of equal elements. Padding comes last, so it is never selected.
@@ -114,11 +113,11 @@ class inserting {
 
 class masking {
  public:
-  masking(module& main, instruction& i, std::span<const bounded_dim> counts)
-      : main_(main), i_(i), write_(main, i, counts) {}
+  masking(module& m, instruction& i, std::span<const bounded_dim> counts) : module_(m), i_(i), write_(m, i, counts) {}
 
-  instruction* run() {
-    const auto combinations = combinations_of(i_);
+  instruction* run(bool masks_windows) {
+    const auto windows = masks_windows ? windows_of(i_) : std::nullopt;
+    const auto combinations = windows ? std::vector{*windows} : combinations_of(i_);
     if (combinations.empty() || !std::ranges::all_of(combinations, [](const auto& c) { return c.neutral.has_value(); }))
       return nullptr;
     std::vector<value> over;  // counts
@@ -138,7 +137,7 @@ class masking {
 
  private:
   value add(operation op, std::vector<value> inputs) { return write_.add(std::move(op), std::move(inputs)); }
-  value number(element_type type, double x) { return main_.add_constant(literal::scalar(type, x)); }
+  value number(element_type type, double x) { return module_.add_constant(literal::scalar(type, x)); }
 
   value count_of(const dim& d) { return write_.value_of(d); }
 
@@ -149,8 +148,8 @@ class masking {
     value count = count_of(dims[axis]);
     value place = add(iota{element_type::i64, dims, static_cast<std::int64_t>(axis)}, {});
     value there = add(elementwise{scalar_function::less}, {place, add(broadcast{dims}, {count})});
-    value other = add(broadcast{dims}, {main_.add_constant(neutral)});
-    main_.set_input(&i_, input, add(elementwise{scalar_function::where}, {there, x, other}));
+    value other = add(broadcast{dims}, {module_.add_constant(neutral)});
+    module_.set_input(&i_, input, add(elementwise{scalar_function::where}, {there, x, other}));
     return count;
   }
 
@@ -165,20 +164,20 @@ class masking {
     // The mean of nothing is 0, as in onnxruntime.
     divisor = add(elementwise{scalar_function::max}, {divisor, number(type.type, 1)});
     value result = add(elementwise{scalar_function::div}, {sum, add(broadcast{type.dims}, {divisor})});
-    main_.replace({&i_, 0}, result);
-    main_.erase(&i_);
+    module_.replace({&i_, 0}, result);
+    module_.erase(&i_);
     return sum.producer;
   }
 
-  module& main_;
+  module& module_;
   instruction& i_;
   inserting write_;
 };
 
 }  // namespace
 
-instruction* mask_padding(module& main, instruction& i, std::span<const bounded_dim> counts) {
-  return masking(main, i, counts).run();
+instruction* mask_padding(module& m, instruction& i, std::span<const bounded_dim> counts, bool masks_windows) {
+  return masking(m, i, counts).run(masks_windows);
 }
 
 // Each element of the result is the valid element of the data at the same position, when only valid elements are

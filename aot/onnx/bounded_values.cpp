@@ -82,16 +82,21 @@ std::optional<dim> largest(const dim_facts& facts, dim d, const std::map<std::st
   return d;
 }
 
+dim count_of(import_state& state, builder& b, value number, const dim& most, std::int64_t least) {
+  const dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));
+  b.set_count(symbol, number);
+  state.known.facts.set_range(symbol.str(), least, most);
+  state.bounded.push_back({symbol, number, most});
+  return symbol;
+}
+
 value shortened(node& n, value data, std::int64_t axis, value count, std::int64_t least) {
   import_state& state = n.owner.state();
   if (const auto size = size_of_data(n, count)) return n.b.slice_axis(data, axis, 0, *size);
   auto known = std::ranges::find(state.bounded, count, &bounded_dim::count);
   if (known == state.bounded.end()) {
-    dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state.bounded.size()));
-    n.b.set_count(symbol, count);
-    const dim most = capacity_of(state, data.type().dims[static_cast<std::size_t>(axis)]);
-    state.known.facts.set_range(symbol.str(), least, most);
-    known = state.bounded.insert(known, {symbol, count, most});
+    count_of(state, n.b, count, capacity_of(state, data.type().dims[static_cast<std::size_t>(axis)]), least);
+    known = state.bounded.end() - 1;
   }
   return n.b.slice_axis(data, axis, 0, known->symbol);
 }
@@ -176,6 +181,13 @@ value with_room(node& n, value data, std::int64_t axis, const dim& length) {
     auto dims = data.type().dims;
     dims[at] = length;
     return b.broadcast_to(b.scalar(data.type().type, 0), dims);
+  }
+  // Nothing can be taken from an empty axis.
+  if (const dim& size = data.type().dims[at];
+      !is_bounded(size) && !b.facts().at_least(size, 1) && b.facts().at_least(length, size)) {
+    auto rest = data.type().dims;
+    rest[at] = length - size;
+    return b.add(concat{axis}, {data, b.broadcast_to(b.scalar(data.type().type, 0), rest)});
   }
   value last = b.binary(fn::max, b.binary(fn::sub, b.data_of(room), 1.0), 0.0);
   value made = b.add(gather{axis}, {data, b.binary(fn::min, places_of(b, {length}, 0), last)});

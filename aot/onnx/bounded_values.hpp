@@ -26,6 +26,9 @@ bool grows_with_counts(const dim& d);
 // is 0. Returns nullopt if none is found.
 std::optional<dim> largest(const dim_facts& facts, dim d, const std::map<std::string, dim>& most);
 
+// Returns a new symbol for a number of the module that is built: i64[1], at least `least` and at most `most`.
+dim count_of(import_state& state, builder& b, value number, const dim& most, std::int64_t least = 0);
+
 // Returns the first `count` elements of `data` along `axis`. `count` is i64[1], at least `least`, and belongs to the
 // module being built.
 // The result has a symbol for that dimension, and all tensors with the same count share the symbol. In the body of an

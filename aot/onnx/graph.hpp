@@ -83,6 +83,7 @@ class scope {
 
   import_state& state() { return state_; }
   builder& build() { return b_; }
+  scope* around() { return around_; }
 
   // Adds the graph's inputs as parameters of the module.
   void add_inputs(const ::onnx::GraphProto& graph);

@@ -4,7 +4,9 @@
 #include <array>
 #include <set>
 
+#include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/input_values.hpp"
+#include "aot/onnx/trip_bounds.hpp"
 #include "ir/bind_shapes.hpp"
 #include "ir/ops/all.hpp"
 #include "ir/size_stages.hpp"
@@ -16,13 +18,16 @@ using fn = scalar_function;
 
 // Operations whose result follows from elements of their inputs without rounding, if all are integers.
 bool is_simple(const instruction& i) {
-  constexpr std::array arithmetic{fn::add, fn::sub, fn::mul, fn::min, fn::max};
+  constexpr std::array arithmetic{fn::add,   fn::sub,  fn::mul,     fn::min,        fn::max,          fn::where,
+                                  fn::equal, fn::less, fn::greater, fn::less_equal, fn::greater_equal};
   if (const auto* e = i.op().get_if<elementwise>())
     return std::ranges::find(arithmetic, e->function) != arithmetic.end();
   if (const auto* g = i.op().get_if<gather>()) return g->axis == 0;
   return i.op().is<convert>() || i.op().is<reshape>() || i.op().is<concat>() || i.op().is<slice>() ||
          i.op().is<broadcast>() || i.op().is<transpose>();
 }
+
+bool is_main(const node& n) { return &n.b.target() == &n.owner.state().result.main(); }
 
 bool is_small_list(const shape& type) {
   return type.is_static() && (is_integer(type.type) || type.type == element_type::boolean) &&
@@ -31,16 +36,17 @@ bool is_small_list(const shape& type) {
 
 class knowing {
  public:
-  knowing(const node& n, std::string name) : state_(n.owner.state()), b_(n.b), name_(std::move(name)) {}
+  knowing(const node& n, std::string name) : n_(n), state_(n.owner.state()), b_(n.b), name_(std::move(name)) {}
 
-  known_elements know(value v) {
+  std::optional<known_elements> know(value v) {
     if (auto elements = b_.known(v)) return *elements;
     if (v.index == 0 && is_simple(*v.producer) && ++depth_ < most_steps &&
         std::ranges::all_of(v.producer->inputs(), [](value x) { return is_small_list(x.type()); })) {
       for (value input : v.producer->inputs()) know(input);
       if (auto elements = b_.know_again(v)) return *elements;
     }
-    return as_symbols(v);
+    if (v.type().type == element_type::boolean) return std::nullopt;
+    return is_main(n_) ? as_symbols(v) : as_counts(v);
   }
 
  private:
@@ -76,6 +82,26 @@ class knowing {
     return result;
   }
 
+  // The numbers are at most the largest of all trips, which is a size that data decide.
+  std::optional<known_elements> as_counts(value v) {
+    const auto bound = most_in_all_trips(n_, v);
+    if (!bound) return std::nullopt;
+    scope& outer = *scope_around_module(n_);
+    node outside(outer, outer.build(), n_.proto, n_.opset, {});
+    value room = outside.b.to_type(outside.b.with_dims(*bound, {1}), element_type::i64);
+    const auto most = size_of_data(outside, outside.b.binary(fn::max, room, 0.0));
+    if (!most) return std::nullopt;
+    const value list = b_.with_dims(b_.to_type(v, element_type::i64), {v.type().element_count()});
+    known_elements result;
+    for (std::int64_t i = 0; i < v.type().element_count(); ++i) {
+      const value number = b_.binary(fn::max, b_.slice_axis(list, 0, i, 1), 0.0);
+      result.push_back(count_of(state_, b_, number, *most));
+    }
+    b_.set_known(v, result);
+    return result;
+  }
+
+  const node& n_;
   import_state& state_;
   builder& b_;
   std::string name_;
@@ -86,7 +112,7 @@ class knowing {
 
 bool may_decide_sizes(const node& n, value v) {
   const import_state& state = n.owner.state();
-  return state.data_decides_sizes && &n.b.target() == &state.result.main() && is_small_list(v.type());
+  return state.data_decides_sizes && is_small_list(v.type());
 }
 
 std::optional<known_elements> elements_of_data(const node& n, value v, const std::string& name) {
@@ -95,6 +121,7 @@ std::optional<known_elements> elements_of_data(const node& n, value v, const std
 }
 
 std::optional<dim> size_of_data(const node& n, value count) {
+  if (!is_main(n)) return std::nullopt;
   const std::string name = n.proto.output_size() > 0 && !n.proto.output(0).empty() ? n.proto.output(0) : n.proto.name();
   const auto elements = elements_of_data(n, count, name);
   return elements ? std::optional(elements->at(0)) : std::nullopt;
@@ -112,6 +139,8 @@ void mark_sizes_of_data(import_state& state) {
   main.erase_dead();
   main.set_outputs(outputs, names);
   std::set<std::string> used = symbols_in(state.result);
+  for (const bounded_dim& each : state.bounded)  // tensors get this room when their counts are settled
+    if (!each.most.is_static()) used.merge(each.most.symbols());
   for (const dim_guard& g : state.known.guards)
     for (const dim& d : {g.a, g.b})
       if (!d.is_static()) used.merge(d.symbols());

@@ -1,8 +1,19 @@
 #include "aot/passes/scattered_rows.hpp"
 
+#include <algorithm>
+
 #include "aot/passes/facts.hpp"
+#include "ir/bind_shapes.hpp"
 
 namespace kiln {
+namespace {
+
+bool data_decides(const dim& d) {
+  return !d.is_static() &&
+         std::ranges::any_of(d.symbols(), [](const std::string& symbol) { return symbol.starts_with(value_prefix); });
+}
+
+}  // namespace
 
 using enum scalar_function;
 
@@ -45,7 +56,15 @@ value scattered_rows(rewriter& write, value root) {
         write.add(scatter_elements{0, scatter_reduction::none}, {none, write.reshape_to(places, {count}), numbers});
     kept = write.apply(less, {source, write.splat(source.type(), 0)});
   }
-  const value taken = write.add(gather{static_cast<std::int64_t>(axis)}, {updates, source});
+  std::vector<value> from{updates};
+  if (data_decides(count)) {
+    // There may be no updates, and nothing can be taken from an empty axis.
+    std::vector<dim> one = updates.type().dims;
+    one[axis] = 1;
+    from.push_back(write.splat({updates.type().type, one}, 0));
+  }
+  const std::int64_t along = static_cast<std::int64_t>(axis);
+  const value taken = write.add(gather{along}, {from.size() == 1 ? updates : write.add(concat{along}, from), source});
   return write.apply(where, {wide(kept), data, taken});
 }
 

@@ -109,6 +109,35 @@ class DataSizes(KilnCase):
             r = np.random.default_rng(axis)
             self.agrees(model, [{"x": weights(*[b] * axis, t, 3, seed=t), "d": r.integers(0, 4, t) + (t == 1)} for b, t in [(1, 5), (2, 9), (1, 1), (2, 300)]])
 
+    def loop(self, nodes, result, inputs, more=(), **numbers):
+        """A Loop over the rows of `d`, whose body is `nodes`; `result` is collected, or appended to a sequence that is then joined."""
+        io = [helper.make_tensor_value_info("i", T.INT64, []), helper.make_tensor_value_info("c", T.BOOL, [])]
+        outer = [*more, node("Shape", ["d"], ["sizes"]), node("Gather", ["sizes", "zero"], ["count"])]
+        go = [node("Identity", ["c"], ["go"])]
+        if result == "piece":
+            graph = helper.make_graph([*nodes, node("SequenceInsert", ["before", "piece"], ["after"]), *go], "body", [*io, helper.make_tensor_sequence_value_info("before", T.FLOAT, None)],
+                                      [helper.make_tensor_value_info("go", T.BOOL, []), helper.make_tensor_sequence_value_info("after", T.FLOAT, None)])
+            outer += [node("SequenceEmpty", [], ["none"]), node("Loop", ["count", "yes", "none"], ["all"], body=graph), node("ConcatFromSequence", ["all"], ["y"], axis=0)]
+            kind = T.FLOAT
+        else:
+            graph = helper.make_graph([*nodes, *go], "body", io, [helper.make_tensor_value_info("go", T.BOOL, []), helper.make_tensor_value_info(result, T.INT64, None)])
+            outer += [node("Loop", ["count", "yes"], ["y"], body=graph)]
+            kind = T.INT64
+        return self.make(outer, inputs, [("y", kind)], constants(yes=np.array(True), zero=np.array(0), **{n: np.array(v) for n, v in numbers.items()}))
+
+    def test_sizes_that_a_trip_takes_from_data(self):
+        """A row repeated as often as its number says; the highest place of a map that is resized to the size of its region."""
+        rows = self.loop([node("Gather", ["x", "i"], ["row"]), node("Gather", ["d", "i"], ["n"]), node("Unsqueeze", ["n", "axis0"], ["n1"]), node("Concat", ["n1", "one"], ["to"], axis=0), node("Unsqueeze", ["row", "axis0"], ["wide"]),
+                          node("Expand", ["wide", "to"], ["copies"]), node("CumSum", ["copies", "zero"], ["piece"])], "piece", [("x", T.FLOAT, ["t", 3]), ("d", T.INT64, ["t"])], axis0=[0], one=[1])
+        self.kiln("compile", rows, "-o", self.path("m.kiln"))
+        r = np.random.default_rng(7)
+        self.agrees(rows, [{"x": weights(t, 3, seed=t), "d": r.integers(0, 5, t) + (t == 1)} for t in (4, 1, 9)])
+        places = self.loop([node("Gather", ["maps", "i"], ["map"]), node("Unsqueeze", ["map", "axis0"], ["image"]), node("Gather", ["whole", "i"], ["hw"]), node("Concat", ["first", "hw"], ["to"], axis=0),
+                            node("Resize", ["image", "", "", "to"], ["large"], mode="cubic"), node("Reshape", ["large", "flat"], ["pixels"]), node("ArgMax", ["pixels"], ["best"], axis=1, keepdims=0)], "best",
+                           [("maps", T.FLOAT, ["t", 2, 5, 6]), ("d", T.FLOAT, ["t", 2])], [node("Ceil", ["d"], ["up"]), node("Cast", ["up"], ["whole"], to=T.INT64)], axis0=[0], first=[1, 2], flat=[2, -1])
+        self.kiln("compile", places, "-o", self.path("m.kiln"))
+        self.agrees(places, [{"maps": weights(t, 2, 5, 6, seed=t), "d": (4 + 20 * r.random((t, 2))).astype(np.float32)} for t in (3, 1, 6)])
+
 
 if __name__ == "__main__":
     kiln_case.main()

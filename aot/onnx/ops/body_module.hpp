@@ -4,20 +4,28 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aot/onnx/graph.hpp"
 
 namespace kiln::onnx_import {
 
+// What the names of parameters begin with that are outer values.
+inline constexpr std::string_view outer_prefix = "outer.";
+
 // The outer values that a body takes as arguments, in order of first use. Constants are not among them.
+// Where a size of a value depends on data, the body gets the value with room for the largest size, and the count.
 struct captures {
   std::vector<std::string> names;
-  std::vector<value> values;
+  std::vector<value> values;  // in the order of the names; after these, the numbers i64[1] of `counts`
+  std::vector<std::vector<dim>> dims;
+  std::vector<dim> counts;
   // Of a sequence, the value is the tensor that holds its parts.
   std::vector<std::optional<compound>> sequences;
 };
 
+// May be called again, to add what another body uses.
 void capture(node& n, const ::onnx::GraphProto& body, captures& into);
 
 // The module of a body with its builder and scope. The caller adds the parameters in the order it needs.
@@ -28,17 +36,7 @@ struct body_module {
         inside(n.owner.state(), b, &n.owner),
         outer(n.b) {}
   void parameter(const std::string& name, const shape& type) { inside.define(name, made.add_parameter(name, type)); }
-  void capture(const captures& c) {
-    for (std::size_t i = 0; i < c.names.size(); ++i) {
-      value p = made.add_parameter("outer." + c.names[i], c.values[i].type());
-      if (auto elements = outer.known(c.values[i])) b.set_known(p, *elements);
-      if (std::optional<compound> parts = c.sequences[i]) {
-        (parts->stacked ? parts->stacked : parts->joined) = p;
-        p = add_compound(inside.state(), b, *parts);
-      }
-      inside.define(c.names[i], p);
-    }
-  }
+  void capture(const captures& c);
   module& made;
   builder b;
   scope inside;

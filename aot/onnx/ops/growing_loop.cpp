@@ -111,7 +111,7 @@ class growing {
       if (each == dim(0)) continue;
       dim size = initial_[i].dims.at(axis) + passed * each;
       if (uneven_growth* part = uneven(i, axis))
-        size = part->symbol = count_of(body, part->filled, buffer.type().dims.at(axis));
+        size = part->symbol = count_of(state_, body.b, part->filled, buffer.type().dims.at(axis));
       buffer = body.b.slice_axis(buffer, static_cast<std::int64_t>(axis), 0, size);
     }
     if (auto found = inductions_.find(i); found != inductions_.end())
@@ -280,17 +280,8 @@ class growing {
 
   // Creates a symbol for the index of the trip, so that sizes in the body can be expressed with it.
   dim number_of_trips(body_module& body, value trip, value place) {
-    const dim symbol = count_of(body, place, last_trip());
+    const dim symbol = count_of(state_, body.b, place, last_trip());
     body.b.set_known(trip, {symbol});
-    return symbol;
-  }
-
-  // A symbol for a number of the body, i64[1], that is not above `most`.
-  dim count_of(body_module& body, value number, const dim& most) {
-    const dim symbol = dim::symbol(std::string(count_prefix) + std::to_string(state_.bounded.size()));
-    body.b.set_count(symbol, number);
-    state_.known.facts.set_range(symbol.str(), 0, most);
-    state_.bounded.push_back({symbol, number, most});
     return symbol;
   }
 

@@ -124,11 +124,14 @@ std::vector<value> import_if(node& n) {
   value condition = n.b.with_dims(n.in(0), {});
   if (auto taken = n.b.constant_of(condition)) return inlined(n, taken->at_int(0) ? yes : no);
   auto known = n.b.known(condition);
-  if (known && has_bounded_dims({element_type::i64, *known})) known.reset();
+  const bool counts = needs_bounded_dims(n, yes) || needs_bounded_dims(n, no);
+  // Sizes in a branch that data decide are exact only in the main graph.
+  if (known && (has_bounded_dims({element_type::i64, *known}) || (counts && n.owner.state().data_decides_sizes)))
+    known.reset();
   branch_decisions& branches = *n.owner.state().branches;
   const int number = branches.number();
   if (known) return import_if_on_sizes(n, yes, no, *known, number);
-  if (branches.merges(number) || needs_bounded_dims(n, yes) || needs_bounded_dims(n, no)) {
+  if (branches.merges(number) || counts) {
     auto first = inlined(n, yes), second = inlined(n, no);
     return merged_branches(n, condition, first, second);
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "aot/onnx/bounded_values.hpp"
+#include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/resize_open.hpp"
@@ -198,9 +199,11 @@ std::vector<value> resized(node& n) {
     invalid("has neither scales nor sizes");
   }
   const bool computes = std::ranges::any_of(computed, [](value v) { return static_cast<bool>(v); });
-  // Sizes that depend on data are read when the model runs.
-  const bool counts = std::ranges::any_of(
-      axes, [&](std::size_t a) { return !(dims[a] == op.dims[a]) && (is_bounded(dims[a]) || is_bounded(op.dims[a])); });
+  // In a body, sizes that depend on data are read when the model runs; elsewhere they are exact (sizes_of_data.hpp).
+  const bool in_body = &n.b.target() != &n.owner.state().result.main();
+  const bool counts = in_body && std::ranges::any_of(axes, [&](std::size_t a) {
+                        return !(dims[a] == op.dims[a]) && (is_bounded(dims[a]) || is_bounded(op.dims[a]));
+                      });
   if (by_weights || computes || counts) return {resized_by_weights(n, op, axes, each, computed)};
   return {op.dims == dims ? n.in(0) : n.b.add(std::move(op), {n.in(0)})};
 }
