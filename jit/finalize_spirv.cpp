@@ -48,7 +48,7 @@ native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const
   begin = std::chrono::steady_clock::now();
   spirv::lowering_target lowering{row.kind, row.kind == spirv::machine_kind::host ? spirv::host_wave : target.gpu.wave,
                                   target.processor, target.features, target.gpu.lds_bytes};
-  spirv::make_entries(*module, sites);
+  spirv::make_entries(*module, sites, row.kind);
   auto functions = spirv::lower_math(*module, lowering);
   if (row.kind == spirv::machine_kind::host) spirv::lower_host(*module, sites, lowering);
   else spirv::lower_gpu(*module, sites, lowering);

@@ -17,7 +17,7 @@
 
 namespace kiln {
 
-// Shapes must be static.
+// With open shapes, the result is an open kernel (ir/native_kernel.hpp).
 native_kernel finalize_spirv(std::span<const std::byte> payload, std::span<const shape> inputs,
                              std::span<const shape> outputs, const target_row& target, finalize_trace* trace = nullptr);
 

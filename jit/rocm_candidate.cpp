@@ -44,6 +44,7 @@ std::optional<native_kernel> rocm_candidate(std::span<const std::byte> payload, 
   native_kernel result;
   std::vector<spirv::fixed_kernel> kernels;
   std::vector<spirv::launch_site> sites = make_launches(object, inputs, outputs, target, result);
+  if (is_open(result)) return std::nullopt;
   for (std::size_t k = 0; k < sites.size(); ++k) {
     if (sites[k].block[1] != 1 || sites[k].block[2] != 1) return std::nullopt;
     result.launches[k].symbol = sites[k].kernel;

@@ -1,6 +1,6 @@
-// The launches of an amdgcnspirv object for concrete shapes and a target: both how the code generator makes the entry
-// point of each launch, and how the runtime calls it. Shared by our finalizer and the ROCm candidate. Pure function;
-// any thread may call it.
+// The launches of an amdgcnspirv object for a target and shapes, which may be open: both how the code generator makes
+// the entry point of each launch, and how the runtime calls it. Shared by our finalizer and the ROCm candidate. Pure
+// function; any thread may call it.
 #pragma once
 
 #include <span>
@@ -14,9 +14,8 @@
 
 namespace kiln {
 
-// Sets the scratch buffers and launches of `kernel` and returns the launch sites in the same order. Shapes must be
-// static. Throws what
-// spirv::resolve throws.
+// Sets the scratch buffers and launches of `kernel`, and its table of sizes and what bounds them if shapes are open.
+// Returns the launch sites in the order of the launches. Throws what spirv::check_operands and spirv::resolve throw.
 std::vector<spirv::launch_site> make_launches(const spirv::object& object, std::span<const shape> inputs,
                                               std::span<const shape> outputs, const target_row& target,
                                               native_kernel& kernel);

@@ -4,19 +4,72 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
+#include "jit/open_forms.hpp"
 #include "session/kernel_program.hpp"
 
 namespace kiln {
+namespace {
+
+// The values of dims that the program has bound already.
+dim_bindings bound_dims(const program& p) {
+  dim_bindings result;
+  for (const auto& [name, range] : p.symbols)
+    if (range.min == range.max) result[name] = range.min;
+  return result;
+}
+
+bool equal_at(const shape& kernel, const shape& used, const dim_bindings& sizes) {
+  return kernel.type == used.type && std::ranges::equal(kernel.dims, used.dims, [&](const dim& a, const dim& b) {
+           return a == b || a.substitute(sizes) == b;
+         });
+}
+
+// Whether a dim depends on a size that the model computes in floats, which is a symbol in kernels.
+bool has_computed_sizes(const shape& s) {
+  bool found = false;
+  for (const dim& d : s.dims)
+    replace_atoms(d, [&](const dim_atom& atom) -> std::optional<dim> {
+      found |= atom.is == dim_atom::kind::real;
+      return std::nullopt;
+    });
+  return found;
+}
+
+// Whether instructions with this payload may have different symbolic shapes.
+bool has_several_shapes(const instruction& i) {
+  return i.op().get_if<code_object>()->format == code_format::amdgcnspirv ||
+         std::ranges::any_of(i.outputs(), has_computed_sizes) ||
+         std::ranges::any_of(i.inputs(), [](value v) { return has_computed_sizes(v.type()); });
+}
+
+}  // namespace
+
 open_kernels::open_kernels(const program& portable, processor on, const std::set<std::string>& without)
     : portable_(portable) {
   for (const module& m : portable.modules())
     for (const instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
-      if (!object || object->format != code_format::mlir_bytecode || without.contains(object->payload)) continue;
-      if (recorded_missing_form(portable, object->payload, on) == std::string())
-        kernels_.try_emplace(object->payload, open_kernel{&i, object, {}, nullptr, {}});
+      if (!object || without.contains(object->payload)) continue;
+      if (has_several_shapes(i) ? find(i, {}) != nullptr : kernels_.contains(object->payload)) continue;
+      if (missing_open_form(portable, i, on) == std::string())
+        kernels_.emplace(object->payload, open_kernel{&i, object, {}, nullptr, {}});
     }
+}
+
+bool open_kernels::has_shapes_of(const open_kernel& kernel, const instruction& i, const dim_bindings& sizes) {
+  const auto equal = [&](const shape& a, const shape& b) { return equal_at(a, b, sizes); };
+  return std::ranges::equal(kernel.first->inputs(), i.inputs(),
+                            [&](value a, value b) { return equal(a.type(), b.type()); }) &&
+         std::ranges::equal(kernel.first->outputs(), i.outputs(), equal);
+}
+
+const open_kernels::open_kernel* open_kernels::find(const instruction& i, const dim_bindings& sizes) const {
+  const auto [begin, end] = kernels_.equal_range(i.op().get_if<code_object>()->payload);
+  if (begin != end && std::next(begin) == end && !has_several_shapes(*begin->second.first)) return &begin->second;
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return has_shapes_of(entry.second, i, sizes); });
+  return found == end ? nullptr : &found->second;
 }
 
 jit_report open_kernels::finalize(const jit_options& options, const std::function<void(const std::string&)>& warn) {
@@ -71,16 +124,16 @@ jit_report open_kernels::compile(const std::vector<open_kernel*>& wanted, const 
 }
 
 void open_kernels::use_in(program& in, const dim_bindings* sizes) const {
+  const dim_bindings known = sizes ? *sizes : bound_dims(in);
   for (module& m : in.modules())
     for (instruction& i : m.instructions()) {
       const auto* object = i.op().get_if<code_object>();
       if (!object || object->format == code_format::native) continue;
-      const auto found = kernels_.find(object->payload);
-      if (found == kernels_.end() || !found->second.bytes) continue;
-      if (sizes && !serves(found->second.native, *sizes)) continue;
-      in.add_kernel(found->second.hash, found->second.bytes);
-      m.set_operation(&i,
-                      code_object::make(object->symbol, code_format::native, found->second.hash, target_, i.outputs()));
+      const open_kernel* found = find(i, known);
+      if (!found || !found->bytes) continue;
+      if (sizes && !serves(found->native, *sizes)) continue;
+      in.add_kernel(found->hash, found->bytes);
+      m.set_operation(&i, code_object::make(object->symbol, code_format::native, found->hash, target_, i.outputs()));
     }
 }
 

@@ -22,7 +22,7 @@ class open_kernels {
   // `without`. `portable` is a program with open dims and must outlive this object.
   open_kernels(const program& portable, processor on, const std::set<std::string>& without);
 
-  // Returns true if the kernel with this payload was selected.
+  // Returns true if a kernel with this payload was selected.
   bool contains(const std::string& payload) const { return kernels_.contains(payload); }
 
   // The first call compiles all selected kernels as compile_bytecode does; later calls return an empty report. If the
@@ -35,7 +35,7 @@ class open_kernels {
 
  private:
   struct open_kernel {
-    // The first instruction that uses it. Equal payloads have equal symbolic shapes.
+    // The first instruction that uses it.
     const instruction* first = nullptr;
     const code_object* object = nullptr;
     content_hash hash{};
@@ -44,10 +44,13 @@ class open_kernels {
     native_kernel native;  // without its object
   };
   jit_report compile(const std::vector<open_kernel*>& wanted, const jit_options& options);
+  static bool has_shapes_of(const open_kernel& kernel, const instruction& i, const dim_bindings& sizes);
+  const open_kernel* find(const instruction& i, const dim_bindings& sizes) const;
 
   const program& portable_;
-  // Keyed by payload.
-  std::map<std::string, open_kernel> kernels_;
+  // Keyed by payload. A fusion contains its symbolic shapes, so it has one kernel. A HIP kernel, and a fusion with
+  // sizes that are computed in floats, has one for each set of symbolic shapes.
+  std::multimap<std::string, open_kernel> kernels_;
   bool finalized_ = false;
   std::string target_;
 };

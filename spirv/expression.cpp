@@ -69,6 +69,12 @@ class parser {
     return list[found->second];
   }
 
+  // 1 where the number is not 0, and 0 elsewhere.
+  dim truth(const number& n) const {
+    if (is_open(n)) return not_zero(std::get<dim>(n));
+    return idle_ ? 1 : std::holds_alternative<double>(n) ? std::get<double>(n) != 0 : plain(n) != 0;
+  }
+
   [[noreturn]] void fail(const std::string& what) const { throw expression_error(text_, at_, what); }
 
  private:
@@ -101,16 +107,20 @@ class parser {
     return d.value();
   }
 
-  bool truth(const number& n) const {
-    return idle_ ? true : std::holds_alternative<double>(n) ? std::get<double>(n) != 0 : plain(n) != 0;
+  bool is_open(const number& n) const {
+    const dim* d = std::get_if<dim>(&n);
+    return scope_.open_conditions && !idle_ && d && !d->is_static();
   }
+
+  static dim not_zero(const dim& d) { return dim::min(1, dim::max(d, dim(0) - d)); }
+  static dim at_most(const dim& a, const dim& b) { return dim::min(1, dim::max(0, b - a + dim(1))); }
 
   // Calls `parse`. If `skip`, only checks the syntax without evaluating.
   template <class Parse>
-  bool skipping(bool skip, Parse parse) {
+  auto skipping(bool skip, Parse parse) {
     bool idle = idle_;
     idle_ = idle || skip;
-    bool result = parse();
+    auto result = parse();
     idle_ = idle;
     return result;
   }
@@ -119,14 +129,12 @@ class parser {
     if (++depth_ > max_depth) fail("too deeply nested");
     number condition = either();
     if (accept("?")) {
-      bool yes = truth(condition), idle = idle_;
-      idle_ = idle || !yes;
-      number first = choice();
+      const dim holds = truth(condition);
+      number first = skipping(holds == dim(0), [&] { return choice(); });
       expect(":");
-      idle_ = idle || yes;
-      number second = choice();
-      idle_ = idle;
-      condition = yes ? first : second;
+      number second = skipping(holds == dim(1), [&] { return choice(); });
+      if (holds.is_static()) condition = holds == dim(1) ? first : second;
+      else condition = integer_of(first) * holds + integer_of(second) * (dim(1) - holds);
     }
     --depth_;
     return condition;
@@ -135,8 +143,8 @@ class parser {
   number either() {
     number left = both();
     while (accept("||")) {
-      bool l = truth(left), r = skipping(l, [&] { return truth(both()); });
-      left = dim(l || r);
+      const dim l = truth(left), r = skipping(l == dim(1), [&] { return truth(both()); });
+      left = dim::max(l, r);
     }
     return left;
   }
@@ -144,8 +152,8 @@ class parser {
   number both() {
     number left = comparison();
     while (accept("&&")) {
-      bool l = truth(left), r = skipping(!l, [&] { return truth(comparison()); });
-      left = dim(l && r);
+      const dim l = truth(left), r = skipping(l == dim(0), [&] { return truth(comparison()); });
+      left = dim::min(l, r);
     }
     return left;
   }
@@ -169,10 +177,19 @@ class parser {
                : sign == "<"  ? a < b
                               : a > b;
       };
+      if (left.index() == 0 && right.index() == 0 && (is_open(left) || is_open(right)))
+        return open_comparison(sign, std::get<dim>(left), std::get<dim>(right));
       if (left.index() == 0 && right.index() == 0) return dim(compared(plain(left), plain(right)));
       return dim(compared(real_of(left), real_of(right)));
     }
     return left;
+  }
+
+  static dim open_comparison(std::string_view sign, const dim& a, const dim& b) {
+    if (sign == "==" || sign == "!=") return sign == "!=" ? not_zero(a - b) : dim(1) - not_zero(a - b);
+    const bool less = sign.front() == '<', or_equal = sign.size() == 2;
+    const dim &low = less ? a : b, &high = less ? b : a;
+    return or_equal ? at_most(low, high) : at_most(low + dim(1), high);
   }
 
   number sum() {
@@ -217,7 +234,7 @@ class parser {
       if (b.value() == -1) return sign == '/' ? dim(0) - a : dim(0);  // negating the smallest integer would overflow
       return sign == '/' ? a.value() / b.value() : a.value() % b.value();
     }
-    return sign == '/' ? a / b : dim(plain(a) % plain(b));
+    return sign == '/' ? a / b : a - b * (a / b);
   }
 
   number factor() {
@@ -233,7 +250,7 @@ class parser {
       if (const dim* d = std::get_if<dim>(&n)) return dim(0) - *d;
       return -real_of(n);
     }
-    if (accept("!")) return dim(!truth(factor()));
+    if (accept("!")) return dim(1) - truth(factor());
     if (accept("(")) {
       number n = choice();
       expect(")");
@@ -385,6 +402,11 @@ std::string_view trimmed(std::string_view text) {
 dim evaluate_integer(std::string_view text, const expression_scope& scope) {
   parser p(text, scope);
   return p.integer_of(p.all());
+}
+
+dim evaluate_condition(std::string_view text, const expression_scope& scope) {
+  parser p(text, scope);
+  return p.truth(p.all());
 }
 
 double evaluate_real(std::string_view text, const expression_scope& scope) {

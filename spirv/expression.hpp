@@ -41,10 +41,15 @@ struct expression_scope {
   const attribute_values* attributes = nullptr;
   // Checks only the grammar and the names: every tensor has every dimension, each of size 1.
   bool checking = false;
+  // Conditions on open dims give an expression that is 1 where they hold and 0 elsewhere, and ?: chooses by it. A
+  // choice evaluates both of its values then.
+  bool open_conditions = false;
 };
 
-// Comparisons and ?: need numbers; they throw error{unsupported} for open dims.
+// Conditions need numbers unless the scope has open conditions; they throw error{unsupported} for open dims.
 dim evaluate_integer(std::string_view text, const expression_scope& scope);
+// The same, but 1 for every number that is not 0.
+dim evaluate_condition(std::string_view text, const expression_scope& scope);
 double evaluate_real(std::string_view text, const expression_scope& scope);
 
 // Accepts "float32", "f16", "type(input0)".

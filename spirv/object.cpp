@@ -56,13 +56,13 @@ void check_launch(const kernel_launch& l) {
     damaged("launch of '" + l.symbol + "' is bound to " + std::to_string(l.max_threads) + " threads");
 }
 
-std::uint64_t bits_of(const parameter& p, const expression_scope& scope) {
-  if (p.kind == parameter_kind::real) {
-    double value = evaluate_real(p.expression, scope);
-    return p.type == element_type::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
-                                       : std::bit_cast<std::uint64_t>(value);
-  }
-  std::int64_t value = evaluate_integer(p.expression, scope).value();
+std::uint64_t bits_of_real(const parameter& p, const expression_scope& scope) {
+  double value = evaluate_real(p.expression, scope);
+  return p.type == element_type::f32 ? std::bit_cast<std::uint32_t>(static_cast<float>(value))
+                                     : std::bit_cast<std::uint64_t>(value);
+}
+
+std::uint64_t bits_of_integer(const parameter& p, std::int64_t value) {
   if (p.type == element_type::i32 &&
       (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::uint32_t>::max()))
     throw error(error_kind::invalid_model, "'" + p.expression + "' is " + std::to_string(value) +
@@ -208,59 +208,108 @@ std::vector<shape> infer(const object& o, std::span<const shape> inputs) {
   return outputs;
 }
 
-resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
-                        const resolve_limits& limits) {
-  expression_scope scope{inputs, outputs, &o.attributes};
-  resolved_object result;
-  auto size = [&](const std::string& text, std::int64_t most) {
-    std::int64_t value = evaluate_integer(text, scope).value();
-    if (value < 0 || value > most)
+namespace {
+
+class resolver {
+ public:
+  resolver(const object& o, std::span<const shape> inputs, std::span<const shape> outputs, const resolve_limits& limits)
+      : object_(o), scope_{inputs, outputs, &o.attributes, false, true}, limits_(limits) {}
+
+  resolved_object all() {
+    for (const std::string& bytes : object_.scratch) result_.scratch.push_back(size(bytes, max_bytes));
+    for (const kernel_launch& l : object_.launches) add(l);
+    return std::move(result_);
+  }
+
+ private:
+  // A size that may be open; a number is checked.
+  dim size(const std::string& text, std::int64_t most) const {
+    const dim value = evaluate_integer(text, scope_);
+    if (value.is_static() && (value.value() < 0 || value.value() > most))
       throw error(error_kind::invalid_model,
-                  o.name + ": '" + text + "' is " + std::to_string(value) + ", out of its range");
+                  object_.name + ": '" + text + "' is " + value.str() + ", out of its range");
     return value;
-  };
-  for (const std::string& bytes : o.scratch) result.scratch.push_back(size(bytes, max_bytes));
-  for (const kernel_launch& l : o.launches) {
-    resolved_launch r{l.symbol, {1, 1, 1}, {1, 1, 1}, l.shared_bytes.empty() ? 0 : size(l.shared_bytes, max_bytes), {}};
-    std::int64_t most = std::min<std::int64_t>(l.max_threads, limits.max_threads),
-                 open = std::min(limits.preferred_block, most);
-    if (l.rule == launch_rule::per_tile) {
-      for (std::size_t k = 0; k < 3; ++k) r.grid[k] = size(l.count[k], max_grid), r.block[k] = size(l.block[k], 1024);
-    } else if (l.rule == launch_rule::per_row) {
-      r.grid[0] = size(l.count[0], max_grid);
-      r.block[0] = l.block.empty() ? open : size(l.block[0], 1024);
-    } else if (l.rule == launch_rule::per_task) {
-      r.grid[0] = size(l.count[0], max_grid);
-      r.block[0] = limits.lone_tasks ? 1 : size(l.block[0], 1024);
-    } else {
-      std::int64_t elements = size(l.count[0], max_bytes), each = l.block.empty() ? 1 : size(l.block[0], 1 << 20);
-      if (each == 0)
-        throw error(error_kind::invalid_model, o.name + ": a thread of '" + l.symbol + "' has no elements");
-      r.block[0] = open;
-      r.grid[0] = (elements + open * each - 1) / (open * each);
-      if (r.grid[0] > max_grid)
-        throw error(error_kind::unsupported,
-                    o.name + ": " + std::to_string(elements) + " elements exceed the limit of one launch");
-    }
-    std::int64_t threads = r.block[0] * r.block[1] * r.block[2];
+  }
+
+  std::int64_t known_size(const std::string& text, std::int64_t most) const {
+    const dim value = size(text, most);
+    if (!value.is_static())
+      throw error(error_kind::unsupported, object_.name + ": '" + text + "' depends on the open dimension " +
+                                               value.str() + ": give it a value with --dim");
+    return value.value();
+  }
+
+  void add(const kernel_launch& l) {
+    resolved_launch r{
+        l.symbol, {1, 1, 1}, {1, 1, 1}, l.shared_bytes.empty() ? 0 : known_size(l.shared_bytes, max_bytes), {}};
+    const std::int64_t most = std::min<std::int64_t>(l.max_threads, limits_.max_threads);
+    set_sizes(l, most, r);
+    const std::int64_t threads = r.block[0] * r.block[1] * r.block[2];
     if (threads < 1 || threads > most)
-      throw error(error_kind::unsupported, o.name + ": a workgroup of '" + l.symbol + "' has " +
+      throw error(error_kind::unsupported, object_.name + ": a workgroup of '" + l.symbol + "' has " +
                                                std::to_string(threads) + " threads, of at most " +
                                                std::to_string(most));
-    if (r.grid[0] == 0 || r.grid[1] == 0 || r.grid[2] == 0) continue;
-    for (const parameter& p : l.parameters) {
-      bool number = p.kind == parameter_kind::integer || p.kind == parameter_kind::real;
-      std::size_t known = p.kind == parameter_kind::input    ? inputs.size()
-                          : p.kind == parameter_kind::output ? outputs.size()
-                                                             : result.scratch.size();
-      if (!number && p.index >= known)
-        throw error(error_kind::invalid_model, o.name + ": a launch of '" + l.symbol + "' names buffer " +
-                                                   std::to_string(p.index) + " of " + std::to_string(known));
-      r.arguments.push_back({p.kind, p.index, p.type, number ? bits_of(p, scope) : 0});
-    }
-    result.launches.push_back(std::move(r));
+    const dim groups = r.grid[0] * r.grid[1] * r.grid[2];
+    if (groups == dim(0)) return;
+    if (!groups.is_static()) result_.bounded.push_back(groups);
+    for (const parameter& p : l.parameters) r.arguments.push_back(argument(l, p));
+    result_.launches.push_back(std::move(r));
   }
-  return result;
+
+  void set_sizes(const kernel_launch& l, std::int64_t most, resolved_launch& r) const {
+    const std::int64_t open = std::min(limits_.preferred_block, most);
+    if (l.rule == launch_rule::per_tile) {
+      for (std::size_t k = 0; k < 3; ++k)
+        r.grid[k] = size(l.count[k], max_grid), r.block[k] = known_size(l.block[k], 1024);
+    } else if (l.rule == launch_rule::per_row) {
+      r.grid[0] = size(l.count[0], max_grid);
+      r.block[0] = l.block.empty() ? open : known_size(l.block[0], 1024);
+    } else if (l.rule == launch_rule::per_task) {
+      r.grid[0] = size(l.count[0], max_grid);
+      r.block[0] = limits_.lone_tasks ? 1 : known_size(l.block[0], 1024);
+    } else {
+      const dim elements = size(l.count[0], max_bytes);
+      const std::int64_t each = l.block.empty() ? 1 : known_size(l.block[0], 1 << 20);
+      if (each == 0)
+        throw error(error_kind::invalid_model, object_.name + ": a thread of '" + l.symbol + "' has no elements");
+      r.block[0] = open;
+      r.grid[0] = (elements + dim(open * each - 1)) / dim(open * each);
+      if (r.grid[0].is_static() && r.grid[0].value() > max_grid)
+        throw error(error_kind::unsupported,
+                    object_.name + ": " + elements.str() + " elements exceed the limit of one launch");
+    }
+  }
+
+  resolved_argument argument(const kernel_launch& l, const parameter& p) {
+    const std::size_t known = p.kind == parameter_kind::input    ? scope_.inputs.size()
+                              : p.kind == parameter_kind::output ? scope_.outputs.size()
+                                                                 : result_.scratch.size();
+    resolved_argument a{p.kind, p.index, p.type, 0};
+    if (p.kind == parameter_kind::real) {
+      a.bits = bits_of_real(p, scope_);
+    } else if (p.kind == parameter_kind::integer) {
+      const dim value = evaluate_integer(p.expression, scope_);
+      if (value.is_static()) a.bits = bits_of_integer(p, value.value());
+      else a.open = value;
+      if (a.open && p.type == element_type::i32) result_.bounded.push_back(value);
+    } else if (p.index >= known) {
+      throw error(error_kind::invalid_model, object_.name + ": a launch of '" + l.symbol + "' names buffer " +
+                                                 std::to_string(p.index) + " of " + std::to_string(known));
+    }
+    return a;
+  }
+
+  const object& object_;
+  expression_scope scope_;
+  resolve_limits limits_;
+  resolved_object result_;
+};
+
+}  // namespace
+
+resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
+                        const resolve_limits& limits) {
+  return resolver(o, inputs, outputs, limits).all();
 }
 
 }  // namespace kiln::spirv

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,28 +89,34 @@ struct resolve_limits {
   bool lone_tasks = false;             // a task has one thread
 };
 
-// A parameter with its value: a buffer, or a constant as the bits of its type.
+// A parameter with its value: a buffer, or a constant as the bits of its type, or an integer that depends on open dims.
 struct resolved_argument {
   parameter_kind kind = parameter_kind::input;
   std::uint32_t index = 0;
   element_type type = element_type::i64;
   std::uint64_t bits = 0;
+  std::optional<dim> open = {};
 };
 
 struct resolved_launch {
   std::string symbol;
-  std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};  // workgroups; work items per workgroup
+  std::array<dim, 3> grid{1, 1, 1};            // workgroups
+  std::array<std::int64_t, 3> block{1, 1, 1};  // work items per workgroup
   std::int64_t shared_bytes = 0;
   std::vector<resolved_argument> arguments;  // in the order of the kernel's parameters
 };
 
 struct resolved_object {
-  std::vector<std::int64_t> scratch;  // bytes of each buffer
+  std::vector<dim> scratch;  // bytes of each buffer
   std::vector<resolved_launch> launches;
+  // What must fit into 32 bits when the values of open dims are known: their grids and their arguments of that type.
+  std::vector<dim> bounded;
 };
 
-// Evaluates all symbolic expressions for static shapes. Launches without work are omitted. Throws error{invalid_model}
-// if an expression fails, and error{unsupported} if a workgroup is larger than the kernel or the target allows.
+// Evaluates all expressions for these shapes. With open shapes, grids, bytes of scratch memory and integers may be
+// expressions of their dims. Launches that never have work are omitted. Throws error{invalid_model} if an expression
+// fails, and error{unsupported} if a workgroup is larger than the kernel or the target allows, or if the size of a
+// workgroup, its shared memory or a real number depends on an open dim.
 resolved_object resolve(const object& o, std::span<const shape> inputs, std::span<const shape> outputs,
                         const resolve_limits& limits = {});
 

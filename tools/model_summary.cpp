@@ -4,8 +4,8 @@
 #include <set>
 
 #include "ir/independent_rows.hpp"
-#include "ir/open_form.hpp"
 #include "ir/ops/all.hpp"
+#include "jit/open_forms.hpp"
 
 namespace kiln::tools {
 namespace {
@@ -32,10 +32,10 @@ open_kernel_summary summarize_open(const program& p, const instruction& i, const
     result.rows = rows->str();
     result.static_rows = symbols_of(i) == rows->symbols();
   }
-  const auto missing = recorded_missing_form(p, payload, processor::cpu);
+  const auto missing = missing_open_form(p, i, processor::cpu);
   result.all_sizes = missing && missing->empty();
   result.missing = missing.value_or("");
-  const auto gpu_missing = recorded_missing_form(p, payload, processor::gpu);
+  const auto gpu_missing = missing_open_form(p, i, processor::gpu);
   result.gpu_all_sizes = gpu_missing && gpu_missing->empty();
   result.gpu_missing = gpu_missing.value_or("");
   return result;

@@ -4,8 +4,10 @@
 // operands. aot/kernels/fusion_module.cpp forms only kernels for which this is enough. Dimensions that are given as
 // symbols stay open; a dimension that depends on them keeps those symbols only.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "ir/dim_atoms.hpp"
 #include "ir/error.hpp"
@@ -35,10 +37,58 @@ std::optional<std::int64_t> solve(const dim& expression, const std::string& symb
   return std::nullopt;
 }
 
+// Sizes that a model computes in floats are symbols in its kernels (aot/kernels/fusion_module.hpp). Finds out which
+// expressions they are in shapes that are still open: which assignment of the expressions to the symbols makes the
+// kernel's shapes the given ones. Returns nothing if there is none.
+class named_sizes {
+ public:
+  void add(const shape& symbolic, const shape& given) {
+    for (std::size_t i = 0; i < std::min(symbolic.rank(), given.rank()); ++i) {
+      pairs_.emplace_back(symbolic.dims[i], given.dims[i]);
+      for (const std::string& name : symbolic.dims[i].symbols()) names_.insert(name);
+      given_.merge(given.dims[i].symbols());
+      replace_atoms(given.dims[i], [&](const dim_atom& atom) -> std::optional<dim> {
+        if (atom.is != dim_atom::kind::real) return std::nullopt;
+        return sizes_.try_emplace(atom.text, with_operands(atom, atom.operands)).first->second;
+      });
+    }
+  }
+
+  std::map<std::string, dim> find() {
+    std::vector<std::string> open;
+    std::ranges::set_difference(names_, given_, std::back_inserter(open));
+    constexpr std::size_t most = 6;  // all orders of them are tried
+    std::map<std::string, dim> result;
+    if (open.empty() || open.size() > sizes_.size() || sizes_.size() > most || !assign(open, 0, result)) return {};
+    return result;
+  }
+
+ private:
+  bool assign(const std::vector<std::string>& open, std::size_t index, std::map<std::string, dim>& result) {
+    if (index == open.size())
+      return std::ranges::all_of(pairs_, [&](const auto& pair) { return pair.first.replace(result) == pair.second; });
+    for (const auto& [text, size] : sizes_) {
+      if (std::ranges::any_of(result, [&](const auto& used) { return used.second == size; })) continue;
+      result.insert_or_assign(open[index], size);
+      if (assign(open, index + 1, result)) return true;
+      result.erase(open[index]);
+    }
+    return false;
+  }
+
+  std::vector<std::pair<dim, dim>> pairs_;
+  std::set<std::string> names_, given_;
+  std::map<std::string, dim> sizes_;  // computed in floats, by the texts of the atoms
+};
+
 class dim_solver {
  public:
+  // `named`: expressions for symbols that the given shapes do not have.
+  explicit dim_solver(std::map<std::string, dim> named) : named_(std::move(named)) {}
+
   // Dims of `concrete` that are still symbolic say nothing.
-  void learn(const shape& symbolic, const shape& concrete, std::string_view what) {
+  void learn(const shape& declared, const shape& concrete, std::string_view what) {
+    const shape symbolic = with_names(declared);
     if (symbolic.type != concrete.type || symbolic.rank() != concrete.rank()) mismatch(symbolic, concrete, what);
     for (std::size_t i = 0; i < symbolic.rank(); ++i) {
       if (!concrete.dims[i].is_static()) continue;
@@ -60,9 +110,9 @@ class dim_solver {
     return known == values_.end() ? std::nullopt : std::optional(known->second);
   }
 
-  shape apply(const shape& symbolic) const {
-    shape result{symbolic.type, {}};
-    for (const dim& d : symbolic.dims) {
+  shape apply(const shape& declared) const {
+    shape result{declared.type, {}};
+    for (const dim& d : with_names(declared).dims) {
       auto known = find(d);
       result.dims.push_back(known ? dim(*known) : reduced(d));
     }
@@ -75,6 +125,12 @@ class dim_solver {
   }
 
  private:
+  shape with_names(shape declared) const {
+    if (!named_.empty())
+      for (dim& d : declared.dims) d = d.replace(named_);
+    return declared;
+  }
+
   void solve_open() {
     for (bool progress = true; progress;) {
       progress = false;
@@ -135,6 +191,7 @@ class dim_solver {
     return true;
   }
 
+  std::map<std::string, dim> named_;
   std::map<std::string, std::int64_t> values_;
   // Keyed by the atom's text.
   dim_bindings atoms_;
@@ -213,7 +270,14 @@ void portable_kernel::specialize(std::span<const shape> inputs, std::span<const 
   const bool open = !std::ranges::all_of(inputs, &shape::is_static) || !std::ranges::all_of(outputs, &shape::is_static);
   if (open && std::ranges::equal(inputs, input_shapes()) && std::ranges::equal(outputs, output_shapes())) return;
   const bool sized = !std::ranges::all_of(input_shapes(), &shape::is_static);
-  dim_solver solver;
+  named_sizes named;
+  if (open) {
+    for (std::size_t i = 0; i < std::min(inputs.size(), input_shapes().size()); ++i)
+      named.add(input_shapes()[i], inputs[i]);
+    for (std::size_t i = 0; i < std::min(outputs.size(), output_shapes().size()); ++i)
+      named.add(output_shapes()[i], outputs[i]);
+  }
+  dim_solver solver(named.find());
   learn_all(solver, kernel.getArgumentTypes(), inputs, "input");
   if (!outputs.empty()) learn_all(solver, kernel.getResultTypes(), outputs, "output");
   if (open) check_symbols(solver, kernel.getArgumentTypes(), inputs);

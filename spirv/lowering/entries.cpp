@@ -9,6 +9,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "spirv/lowering/lowering.hpp"
+#include "spirv/lowering/open_sizes.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -58,16 +59,24 @@ void inline_calls(llvm::Function& function) {
     }
 }
 
+[[noreturn]] void refuse_number(const launch_site& launch, unsigned parameter) {
+  throw error(error_kind::corrupted,
+              fmt::format("kernel '{}' takes no such number as parameter {}", launch.kernel, parameter));
+}
+
 llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits, const launch_site& launch, unsigned parameter) {
-  if (!type->isIntegerTy() && !type->isFloatingPointTy())
-    throw error(error_kind::corrupted,
-                fmt::format("kernel '{}' takes no number as parameter {}", launch.kernel, parameter));
+  if (!type->isIntegerTy() && !type->isFloatingPointTy()) refuse_number(launch, parameter);
   llvm::APInt number = llvm::APInt(64, bits).zextOrTrunc(type->getPrimitiveSizeInBits());
   return type->isIntegerTy() ? static_cast<llvm::Constant*>(llvm::ConstantInt::get(type, number))
                              : llvm::ConstantFP::get(type, llvm::APFloat(type->getFltSemantics(), number));
 }
 
-void make_entry(llvm::Module& module, const launch_site& launch) {
+// Where the table of sizes lies: kernel arguments have an address space of their own on AMD GPUs.
+llvm::PointerType* table_pointer(llvm::Module& module, machine_kind kind) {
+  return llvm::PointerType::get(module.getContext(), kind == machine_kind::amdgpu ? 4 : 0);
+}
+
+void make_entry(llvm::Module& module, const launch_site& launch, machine_kind kind) {
   llvm::Function* kernel = module.getFunction(launch.kernel);
   if (!kernel || kernel->isDeclaration() || !kernel->hasExternalLinkage())
     throw error(error_kind::corrupted, "SPIR-V: there is no kernel '" + launch.kernel + "'");
@@ -82,6 +91,7 @@ void make_entry(llvm::Module& module, const launch_site& launch) {
                     fmt::format("kernel '{}' takes no pointer as parameter {}", launch.kernel, a.getArgNo()));
       parameters.push_back(a.getType());
     }
+  if (launch.table) parameters.push_back(table_pointer(module, kind));
   auto* entry = llvm::Function::Create(llvm::FunctionType::get(kernel->getReturnType(), parameters, false),
                                        llvm::GlobalValue::ExternalLinkage, launch.symbol, module);
   if (entry->getName() != launch.symbol)
@@ -97,6 +107,9 @@ void make_entry(llvm::Module& module, const launch_site& launch) {
       for (auto kind : {llvm::Attribute::NoAlias, llvm::Attribute::ReadOnly})
         if (a.hasAttribute(kind)) entry->addParamAttr(next, kind);
       values.push_back(entry->getArg(next++));
+    } else if (v.open) {
+      if (!a.getType()->isIntegerTy()) refuse_number(launch, a.getArgNo());
+      values.push_back(b.CreateZExtOrTrunc(size_at(b, entry->getArg(entry->arg_size() - 1), *v.open), a.getType()));
     } else {
       values.push_back(constant_of(a.getType(), v.bits, launch, a.getArgNo()));
     }
@@ -108,7 +121,7 @@ void make_entry(llvm::Module& module, const launch_site& launch) {
 
 }  // namespace
 
-void make_entries(llvm::Module& module, std::span<const launch_site> launches) {
+void make_entries(llvm::Module& module, std::span<const launch_site> launches, machine_kind kind) {
   inlined_sizes sizes;
   for (llvm::Function& function : module) {
     sizes.of(function);
@@ -124,7 +137,7 @@ void make_entries(llvm::Module& module, std::span<const launch_site> launches) {
       for (launch_site& launch : renamed)
         if (launch.kernel == was) launch.kernel = function.getName().str();
     }
-  for (const launch_site& launch : renamed) make_entry(module, launch);
+  for (const launch_site& launch : renamed) make_entry(module, launch, kind);
   std::vector<llvm::Function*> inlined;
   for (llvm::Function& function : module)
     if (!function.isDeclaration() &&

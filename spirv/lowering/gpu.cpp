@@ -27,6 +27,9 @@ Value* call(llvm::IRBuilder<>& b, intrinsic::ID id, std::initializer_list<Value*
                       llvm::ArrayRef(operands.begin(), operands.size()));
 }
 
+// Numbers in a table of sizes that every driver accepts as an argument, in addition to some pointers.
+constexpr std::size_t most_sizes = 3072 / sizeof(std::int64_t);
+
 // ---- NVIDIA ----
 
 // The active lanes as a mask of 32 bits.
@@ -150,9 +153,26 @@ Value* amd_ballot(llvm::IRBuilder<>& b, CallInst& c, int wave) {
       call(b, intrinsic::amdgcn_ballot, {c.getArgOperand(0)}, {b.getIntNTy(static_cast<unsigned>(wave))}), c.getType());
 }
 
+// Passes the table of sizes by value; the driver copies it with the pointers.
+void pass_sizes(llvm::Function& entry, std::size_t sizes, bool nvidia) {
+  if (sizes > most_sizes)
+    throw error(error_kind::unsupported,
+                fmt::format("a kernel for all sizes needs {} of them, more than a GPU's kernel "
+                            "has arguments: bind its dimensions",
+                            sizes));
+  llvm::LLVMContext& context = entry.getContext();
+  const auto table = static_cast<unsigned>(entry.arg_size() - 1);
+  auto* type = llvm::ArrayType::get(llvm::Type::getInt64Ty(context), sizes);
+  entry.addParamAttr(table, llvm::Attribute::getWithAlignment(context, llvm::Align(8)));
+  entry.addParamAttr(table, nvidia ? llvm::Attribute::getWithByValType(context, type)
+                                   : llvm::Attribute::getWithByRefType(context, type));
+  if (nvidia) entry.addParamAttr(table, llvm::Attribute::get(context, "nvvm.grid_constant"));
+}
+
 void lower_entry(llvm::Function& entry, const launch_site& launch, const lowering_target& target) {
   check_shared_memory(entry, launch, target);
   bool nvidia = target.kind == machine_kind::nvidia;
+  if (launch.table) pass_sizes(entry, launch.table, nvidia);
   std::int64_t items = launch.block[0] * launch.block[1] * launch.block[2];
   intrinsic::ID item_id = nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_tid_x)
                                  : static_cast<intrinsic::ID>(intrinsic::amdgcn_workitem_id_x);
@@ -162,9 +182,12 @@ void lower_entry(llvm::Function& entry, const launch_site& launch, const lowerin
   linear->addRetAttr(llvm::Attribute::get(
       entry.getContext(), llvm::Attribute::Range,
       llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<std::uint64_t>(items)))));
-  index_values indices{linear, nullptr};
+  index_values indices{linear, nullptr, launch.table ? entry.getArg(entry.arg_size() - 1) : nullptr};
+  if (launch.has_open_grid())
+    indices.group = call(first, nvidia ? static_cast<intrinsic::ID>(intrinsic::nvvm_read_ptx_sreg_ctaid_x)
+                                       : static_cast<intrinsic::ID>(intrinsic::amdgcn_workgroup_id_x));
   for (CallInst* c : calls_of(entry)) {
-    if (c == linear) continue;
+    if (c == linear || c == indices.group) continue;
     llvm::IRBuilder<> b(c);
     Value* result = index_replacement(b, *c, launch, target.wave, indices);
     if (!result && nvidia) {

@@ -191,11 +191,12 @@ void lower_entry(llvm::Module& module, const launch_site& launch, const lowering
   entry->eraseFromParent();
   unsigned item_parameter = static_cast<unsigned>(body->arg_size()) - 3;
   Value *item = body->getArg(item_parameter), *group = body->getArg(item_parameter + 1);
+  Value* table = launch.table ? body->getArg(item_parameter - 1) : nullptr;
   builder first(&body->getEntryBlock(), body->getEntryBlock().getFirstInsertionPt());
   Value* lane = first.CreateAnd(item, host_wave - 1);
   for (CallInst* c : calls_of(*body)) {
     builder b(c);
-    Value* result = index_replacement(b, *c, launch, target.wave, {item, group});
+    Value* result = index_replacement(b, *c, launch, target.wave, {item, group, table});
     if (!result) result = lane_replacement(b, *c, lane);
     if (!result) result = portable_replacement(b, *c);
     if (result) replace(*c, result);

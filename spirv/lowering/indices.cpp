@@ -7,6 +7,7 @@
 #include "ir/error.hpp"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
+#include "spirv/lowering/open_sizes.hpp"
 
 namespace kiln::spirv {
 namespace {
@@ -55,15 +56,33 @@ Value* dispatch_packet(llvm::Module& module, llvm::Type* pointer, const launch_s
   return constant_bytes(module, pointer, bytes, "kiln.dispatch." + launch.symbol);
 }
 
+bool is_one(Value* size) {
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(size);
+  return constant && constant->isOne();
+}
+
 // Returns digit `d` of a mixed-radix number with these sizes, the first digit fastest.
-Value* digit(llvm::IRBuilder<>& b, Value* number, const std::array<std::int64_t, 3>& sizes, std::size_t d) {
-  std::int64_t below = 1;
-  for (std::size_t k = 0; k < d; ++k) below *= sizes[k];
-  if (sizes[d] == 1) return b.getInt32(0);
-  Value* result = below == 1 ? number : b.CreateUDiv(number, b.getInt32(static_cast<std::uint32_t>(below)));
+Value* digit(llvm::IRBuilder<>& b, Value* number, const std::array<Value*, 3>& sizes, std::size_t d) {
+  if (is_one(sizes[d])) return b.getInt32(0);
+  Value* below = b.getInt32(1);
+  for (std::size_t k = 0; k < d; ++k) below = b.CreateMul(below, sizes[k]);
+  Value* result = is_one(below) ? number : b.CreateUDiv(number, below);
   bool last = true;
-  for (std::size_t k = d + 1; k < 3; ++k) last = last && sizes[k] == 1;
-  return last ? result : b.CreateURem(result, b.getInt32(static_cast<std::uint32_t>(sizes[d])));
+  for (std::size_t k = d + 1; k < 3; ++k) last = last && is_one(sizes[k]);
+  return last ? result : b.CreateURem(result, sizes[d]);
+}
+
+Value* digit_of_item(llvm::IRBuilder<>& b, const launch_site& launch, const index_values& indices, std::size_t d) {
+  std::array<Value*, 3> sizes{};
+  for (std::size_t k = 0; k < 3; ++k) sizes[k] = b.getInt32(static_cast<std::uint32_t>(launch.block[k]));
+  return digit(b, indices.item, sizes, d);
+}
+
+Value* digit_of_group(llvm::IRBuilder<>& b, const launch_site& launch, const index_values& indices, std::size_t d) {
+  if (!indices.group) return nullptr;
+  std::array<Value*, 3> sizes{};
+  for (std::size_t k = 0; k < 3; ++k) sizes[k] = grid_size(b, launch, k, indices.table);
+  return digit(b, indices.group, sizes, d);
 }
 
 }  // namespace
@@ -85,17 +104,23 @@ Value* index_replacement(llvm::IRBuilder<>& b, llvm::CallInst& call, const launc
                          const index_values& indices) {
   llvm::Module& module = *call.getModule();
   switch (call.getIntrinsicID()) {
-    case intrinsic::amdgcn_workitem_id_x: return digit(b, indices.item, launch.block, 0);
-    case intrinsic::amdgcn_workitem_id_y: return digit(b, indices.item, launch.block, 1);
-    case intrinsic::amdgcn_workitem_id_z: return digit(b, indices.item, launch.block, 2);
-    case intrinsic::amdgcn_workgroup_id_x: return indices.group ? digit(b, indices.group, launch.grid, 0) : nullptr;
-    case intrinsic::amdgcn_workgroup_id_y: return indices.group ? digit(b, indices.group, launch.grid, 1) : nullptr;
-    case intrinsic::amdgcn_workgroup_id_z: return indices.group ? digit(b, indices.group, launch.grid, 2) : nullptr;
+    case intrinsic::amdgcn_workitem_id_x: return digit_of_item(b, launch, indices, 0);
+    case intrinsic::amdgcn_workitem_id_y: return digit_of_item(b, launch, indices, 1);
+    case intrinsic::amdgcn_workitem_id_z: return digit_of_item(b, launch, indices, 2);
+    case intrinsic::amdgcn_workgroup_id_x: return digit_of_group(b, launch, indices, 0);
+    case intrinsic::amdgcn_workgroup_id_y: return digit_of_group(b, launch, indices, 1);
+    case intrinsic::amdgcn_workgroup_id_z: return digit_of_group(b, launch, indices, 2);
     case intrinsic::amdgcn_wavefrontsize: return b.getInt32(static_cast<std::uint32_t>(wave));
     default: break;
   }
   llvm::StringRef name = call.getCalledFunction()->getName();
-  if (name == "kiln.implicitarg.ptr") return implicit_arguments(module, call.getType(), launch);
+  if (name == "kiln.implicitarg.ptr") {
+    if (launch.has_open_grid()) read_open_grid(call, launch, indices.table);
+    return implicit_arguments(module, call.getType(), launch);
+  }
+  if (name == "kiln.dispatch.ptr" && launch.has_open_grid())
+    throw error(error_kind::unsupported,
+                "kernel '" + launch.kernel + "' reads the dispatch packet, which is not known for grids of open size");
   if (name == "kiln.dispatch.ptr") return dispatch_packet(module, call.getType(), launch);
   return nullptr;
 }

@@ -15,6 +15,8 @@ struct index_values {
   llvm::Value* item = nullptr;
   // i32: the linear index of the workgroup, x fastest. Null if the target provides its three indices.
   llvm::Value* group = nullptr;
+  // The kernel's table of sizes; null if the entry has none.
+  llvm::Value* table = nullptr;
 };
 
 std::vector<llvm::CallInst*> calls_of(llvm::Function& function);

@@ -65,6 +65,14 @@ class OpenEdges(KilnCase):
         constants = [numpy_helper.from_array(rng.standard_normal((8, 3, 3, 3)).astype(np.float32), "w")]
         self.check(nodes, {"x": ["n", 3, "h", 6]}, ["m", "top"], constants, {"n": (0, 4), "h": (2, 9)})
 
+    def test_positions_of_what_is_not_zero(self):
+        """NonZero is a HIP kernel of the library, and one payload serves tensors of several shapes."""
+        node = helper.make_node
+        nodes = [node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["places"]), node("GatherND", ["x", "places"], ["y"]),
+                 node("NonZero", ["z"], ["other"]), node("Cast", ["other"], ["w"], to=T.FLOAT),
+                 node("NonZero", ["v"], ["known"]), node("Cast", ["known"], ["u"], to=T.FLOAT)]
+        self.check(nodes, {"x": ["n", 3], "z": ["h", "n"], "v": [7]}, ["y", "w", "u"], [], {"n": (0, 400), "h": (1, 5)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -61,6 +61,32 @@ TEST(specialize, a_specialized_kernel_may_be_specialized_again_to_the_same) {
   EXPECT_THROW(kernel.specialize(shapes({{4, 5}, {7, 5}, {7}})), error);
 }
 
+// Sizes that a model computes in floats are symbols of the kernel, which become the model's expressions.
+TEST(specialize, open_sizes_that_are_computed_in_floats) {
+  const auto scaled = [](float by, const char* of) {
+    return dim::floor_of_real({{real_step::kind::size}, {real_step::kind::number, 0, by}, {real_step::kind::mul}},
+                              {dim::symbol(of)});
+  };
+  const dim first = dim::symbol("computed.0"), second = dim::symbol("computed.1"), batch = dim::symbol("batch");
+  module fusion("kernel");
+  const value x =
+      fusion.add_parameter("p0", {f32, {batch, (first + dim(31)) / dim(32) * ((second + dim(31)) / dim(32))}});
+  const value y = fusion.add_parameter("p1", {f32, {first * dim(2), second}});
+  fusion.set_outputs(
+      {fusion.add(elementwise{scalar_function::relu}, {x}), fusion.add(elementwise{scalar_function::relu}, {y})},
+      {"o0", "o1"});
+  const dim h = scaled(0.7f, "height"), w = scaled(0.3f, "width");
+  for (const auto& [a, b] : {std::pair(h, w), std::pair(w, h), std::pair(w, h)}) {
+    const auto sizes = shapes({{batch, (a + dim(31)) / dim(32) * ((b + dim(31)) / dim(32))}, {a * dim(2), b}});
+    portable_kernel kernel = parsed(fusion);
+    kernel.specialize(sizes, sizes);
+    EXPECT_EQ(kernel.input_shapes(), sizes);
+    EXPECT_EQ(kernel.output_shapes(), sizes);
+  }
+  portable_kernel kernel = parsed(fusion);
+  EXPECT_THROW(kernel.specialize(shapes({{batch, h * w}, {h, w}})), error);
+}
+
 // Symbols that are not given stay, in terms of the kernel's.
 TEST(specialize, some_dims_may_stay_open) {
   const shape batch_of_five = parsed(*symbolic_dot_fusion()).input_shapes()[0];

@@ -138,7 +138,7 @@ TEST(hip_compiler, an_operator_as_it_is_declared) {
   EXPECT_EQ(infer(o, std::vector{x}), std::vector{x});
   auto resolved = resolve(o, std::vector{x}, std::vector{x});
   ASSERT_EQ(resolved.launches.size(), 1u);
-  EXPECT_EQ(resolved.launches[0].grid, (std::array<std::int64_t, 3>{12, 1, 1}));
+  EXPECT_EQ(resolved.launches[0].grid, (std::array<dim, 3>{12, 1, 1}));
   EXPECT_EQ(resolved.launches[0].block, (std::array<std::int64_t, 3>{256, 1, 1}));
   EXPECT_EQ(resolved.launches[0].arguments[2].bits, 3000u);
   EXPECT_EQ(resolved.launches[0].arguments[3].bits, 0x40c00000u);

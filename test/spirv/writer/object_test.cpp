@@ -39,7 +39,32 @@ TEST(expression, integers) {
 TEST(expression, open_dimensions_stay_symbolic) {
   EXPECT_EQ(evaluate_integer("2 * dim(input0, 2) + 1", scope).str(), (dim(2) * dim::symbol("n") + dim(1)).str());
   EXPECT_EQ(evaluate_integer("elements(input0) / 6", scope), dim::symbol("n"));
+  EXPECT_EQ(evaluate_integer("dim(input0, 2) % 5", scope).substitute({{"n", 13}}), dim(3));
   EXPECT_THROW(evaluate_integer("dim(input0, 2) > 4 ? 1 : 2", scope), error);
+}
+
+TEST(expression, open_conditions_have_the_value_of_the_condition) {
+  const expression_scope open{inputs, {}, &attributes, false, true};
+  const char* texts[]{"dim(input0, 2) > 4",
+                      "dim(input0, 2) >= 4",
+                      "4 < dim(input0, 2)",
+                      "dim(input0, 2) <= k",
+                      "dim(input0, 2) == 4",
+                      "dim(input0, 2) != 4",
+                      "dim(input0, 2) > 4 ? 10 * dim(input0, 2) : 3",
+                      "dim(input0, 2) > 4 && dim(input0, 2) < 7 || dim(input0, 2) == 1",
+                      "!(dim(input0, 2) > 4) + dim(input0, 2)",
+                      "k == 7 && dim(input0, 2) == 5",
+                      "k == 8 && dim(input0, 2) / 0",
+                      "dim(input0, 2) - 4 ? 1 : 2"};
+  for (const char* text : texts)
+    for (std::int64_t n = 0; n < 9; ++n) {
+      const std::vector<shape> known{{element_type::f32, {2, 3, n}}, {element_type::i64, {5}}};
+      const dim wanted = evaluate_integer(text, {known, {}, &attributes});
+      EXPECT_EQ(evaluate_integer(text, open).substitute({{"n", n}}), wanted) << text << " where n is " << n;
+      EXPECT_EQ(evaluate_condition(text, open).substitute({{"n", n}}), wanted == dim(0) ? dim(0) : dim(1)) << text;
+    }
+  EXPECT_THROW(evaluate_integer("dim(input0, 2) > 4 ? 1.5 : 2", open), error);
 }
 
 TEST(expression, reals) {
@@ -107,12 +132,28 @@ TEST(object, launches_for_numbers) {
   std::vector<shape> x{{element_type::f32, {6, 1000}}};
   auto r = resolve(example(), x, x);
   ASSERT_EQ(r.launches.size(), 2u);  // the third has no work
-  EXPECT_EQ(r.scratch, std::vector<std::int64_t>{24000});
+  EXPECT_EQ(r.scratch, std::vector<dim>{24000});
+  EXPECT_TRUE(r.bounded.empty());
   EXPECT_EQ(r.launches[0].grid[0], 6);
   EXPECT_EQ(r.launches[1].grid[0], 6);
   EXPECT_EQ(r.launches[1].block[0], 128);
   EXPECT_EQ(r.launches[1].shared_bytes, 28);
   EXPECT_EQ(r.launches[1].arguments[1].bits, 0xffffffffu);
+}
+
+TEST(object, launches_for_open_dims) {
+  const dim n = dim::symbol("n");
+  std::vector<shape> x{{element_type::f32, {6, n}}};
+  object o = example();
+  o.launches[1].parameters[1].expression = "dim(input0, 1) - 1";
+  auto r = resolve(o, x, x);
+  EXPECT_EQ(r.scratch, std::vector<dim>{dim(24) * n});
+  EXPECT_EQ(r.launches[0].grid[0].substitute({{"n", 1000}}), dim(6));
+  EXPECT_EQ(r.launches[1].arguments[1].open, n - dim(1));
+  // The grid, and the number with 32 bits.
+  EXPECT_EQ(r.bounded, (std::vector<dim>{r.launches[0].grid[0], n - dim(1)}));
+  o.launches[1].block = {"dim(input0, 1)"};
+  EXPECT_THROW(resolve(o, x, x), error);
 }
 
 TEST(object, a_workgroup_too_large_is_refused) {
