@@ -50,9 +50,10 @@ struct launches_follow {
 // Returns what a context of the plan begins with.
 spare_context parts_for(const plan& of, device& target) {
   spare_context parts;
-  if (of.spares) parts = of.spares->take(of.library);
-  fit(parts.arena, of.arenas ? 0 : of.arena_bytes, target);
-  if (!fit(parts.zeroed, of.zeroed_bytes, target)) parts.clean = false;
+  if (of.spares) parts = of.spares->take();
+  const bool for_later = of.spares != nullptr;
+  fit(parts.arena, of.arenas ? 0 : of.arena_bytes, target, for_later);
+  if (!fit(parts.zeroed, of.zeroed_bytes, target, for_later)) parts.clean = false;
   if (!parts.stream) parts.stream = target.make_stream();
   if (!parts.own_stream) parts.own_stream = target.own_stream();
   return parts;
@@ -87,7 +88,7 @@ execution_context::execution_context(std::shared_ptr<const kiln::plan> what, dev
       own_stream_(std::move(parts.own_stream)),
       clean_(parts.clean),
       pointers_(*plan_, target, arena_.data(), zeroed_.data()),
-      replay_(std::make_unique<graph_replay>(*plan_, target, graph, std::move(parts.graphs))) {}
+      replay_(std::make_unique<graph_replay>(*plan_, target, graph)) {}
 
 execution_context::execution_context(execution_context&&) noexcept = default;
 
@@ -105,9 +106,9 @@ execution_context::~execution_context() {
     return;  // the device is lost, so nothing is running any more
   }
   // A run that failed may have left anything.
-  if (plan_->spares && clean_)
-    plan_->spares->give_back({plan_->library, std::move(arena_), std::move(zeroed_), true, std::move(stream_),
-                              std::move(own_stream_), replay_->release()});
+  if (!plan_->spares || !clean_) return;
+  plan_->spares->give_back(replay_->release());
+  plan_->spares->give_back({std::move(arena_), std::move(zeroed_), true, std::move(stream_), std::move(own_stream_)});
 }
 
 void executable::bind(execution_context& context, std::span<const input_span> inputs,

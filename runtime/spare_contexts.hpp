@@ -1,5 +1,6 @@
-// What ended contexts leave for later ones on a GPU: making and freeing memory, streams and graphs takes the driver
-// longer than filling a plan in. All plans of one open_plans share one (plan::spares). Any thread.
+// What ended contexts, and the tensors of their runs, leave for later ones on a GPU: making and freeing memory, streams
+// and graphs takes the driver longer than filling a plan in. All plans of one open_plans share one (plan::spares). Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +23,42 @@ struct spare_graph {
     bool waits = false;
     friend bool operator==(const node&, const node&) = default;
   };
-  std::uint32_t block = 0;  // of the plan
-  std::vector<node> nodes;
-  std::unique_ptr<device_graph> graph;
+  std::shared_ptr<const kernel_library> library = {};  // of its kernels; freed after the graph
+  std::uint32_t block = 0;                             // of the plan
+  std::vector<node> nodes = {};
+  std::unique_ptr<device_graph> graph = {};
 };
 
 // Nothing of it is in use on the device.
 struct spare_context {
-  std::shared_ptr<const kernel_library> library;  // of the graphs' kernels
   device_memory arena, zeroed;
   bool clean = false;  // whether `zeroed` holds zeros
   std::unique_ptr<device_stream> stream, own_stream;
-  std::vector<spare_graph> graphs;  // freed before the library
 };
 
 class spare_contexts {
  public:
-  // Returns one for a plan with this library; without a stream if there is none.
-  spare_context take(const std::shared_ptr<const kernel_library>& library);
-  // Keeps a few; frees the others.
+  // Returns one without a stream if there is none.
+  spare_context take();
+  // Takes out the graph with the nodes of `like`; null if there is none.
+  std::unique_ptr<device_graph> take_graph(const spare_graph& like);
+  bool has_graphs() const;
+  // Takes out a block for tensors of so many bytes, if there is one; otherwise makes it.
+  device_memory take_tensors(std::size_t bytes, device& target);
+  // Keep a few; free the others. Sizes whose kernels have other versions have other graphs, so more of these are kept.
   void give_back(spare_context ended) noexcept;
+  void give_back(std::vector<spare_graph> ended) noexcept;
+  void give_back(device_memory tensors) noexcept;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<spare_context> free_;
+  std::vector<spare_graph> graphs_;  // the one that ended first, first
+  std::vector<device_memory> tensors_;
 };
 
 // Makes `memory`, which is not in use, one of at least `bytes`, and not of much more. Returns whether it is the same as
-// before.
-bool fit(device_memory& memory, std::size_t bytes, device& target);
+// before. `for_later`: it will go to other sizes; then small blocks are made larger than they need to be.
+bool fit(device_memory& memory, std::size_t bytes, device& target, bool for_later);
 
 }  // namespace kiln

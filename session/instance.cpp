@@ -13,6 +13,7 @@
 #include "runtime/arena_pool.hpp"
 #include "runtime/host_device.hpp"
 #include "runtime/io_buffers.hpp"
+#include "runtime/spare_contexts.hpp"
 #include "session/background_work.hpp"
 #include "session/lazy_runner.hpp"
 #include "session/ranged_kernels.hpp"
@@ -50,8 +51,21 @@ std::shared_ptr<device> timing_device(device& of_session) {
 
 }  // namespace
 
-// State that run() keeps on the device between runs.
+// State that run() keeps on the device between runs. Its memory may go to other sizes afterwards (spare_contexts.hpp).
 struct instance::runner {
+  runner(const kiln::executable& of, std::unique_ptr<model_runner> how)
+      : spares(of.plan().spares),
+        block(spares ? spares->take_tensors(io_buffers::bytes_of(of), of.target())
+                     : of.target().allocate(io_buffers::bytes_of(of))),
+        tensors(of, block.data()),
+        how(std::move(how)) {}
+  ~runner() {
+    how.reset();  // waits for its runs
+    if (spares) spares->give_back(std::move(block));
+  }
+  runner(const runner&) = delete;
+  std::shared_ptr<spare_contexts> spares;
+  device_memory block;
   io_buffers tensors;
   std::unique_ptr<model_runner> how;
   std::size_t swaps = 0;
@@ -153,7 +167,7 @@ std::vector<literal> instance::run(std::span<const literal> inputs) {
     shared_runner_->run(tensors.inputs(), tensors.outputs());
     return tensors.download();
   }
-  if (!runner_) runner_ = std::make_unique<runner>(io_buffers(*executable_), make_runner(with_.options().graphs));
+  if (!runner_) runner_ = std::make_unique<runner>(*executable_, make_runner(with_.options().graphs));
   runner& r = *runner_;
   r.tensors.upload(inputs);
   r.how->run(r.tensors.inputs(), r.tensors.outputs());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/session/sizes.hpp"
+#include "runtime/graph/graph_usage.hpp"
 #include "session/session.hpp"
 
 namespace kiln::bench {
@@ -26,6 +27,26 @@ std::size_t resident_bytes() {
   std::size_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * page;
+}
+
+// A first answer at new sizes, in microseconds.
+struct first_answer {
+  int number = 0;  // of the sizes, in the order in which they came
+  dim_bindings sizes;
+  double planned = 0, first = 0, steady = 0;
+  std::size_t graphs = 0;  // that it made
+  double relative() const { return (planned + first) / steady; }
+};
+
+void print_slowest(std::vector<first_answer> answers) {
+  constexpr std::size_t shown = 5;
+  std::ranges::sort(answers, std::greater(), &first_answer::relative);
+  answers.resize(std::min(answers.size(), shown));
+  fmt::print("slowest first answers: number, ratio, planning, first run, later runs, graphs made, sizes\n");
+  for (const first_answer& a : answers) {
+    fmt::print("  {:>6} {:>8.2f} {:>8.1f} {:>8.1f} {:>8.1f} {:>3}  {}\n", a.number, a.relative(), a.planned, a.first,
+               a.steady, a.graphs, str(a.sizes));
+  }
 }
 
 void print(const char* what, std::vector<double> values) {
@@ -47,6 +68,7 @@ int measure_many(int argc, char** argv, const std::string& device) {
   };
   session s(file, options);
   std::vector<double> planning, first, again, relative;
+  std::vector<first_answer> answers;
   std::size_t early = 0, launches = 0, arena = 0;
   // The first sizes compile the kernels, the second ones make the template.
   for (int i = -2; i < count; ++i) {
@@ -57,11 +79,14 @@ int measure_many(int argc, char** argv, const std::string& device) {
     const double planned = microseconds_since(begin);
     std::vector<literal> inputs;
     for (const plan_port& port : at->executable().plan().inputs) inputs.push_back(random_data(port.type));
+    const std::size_t graphs = graphs_of(at->executable().target()).graphs;
+    std::size_t graphs_after_first = 0;
     double runs[6];
     for (double& run : runs) {
       begin = clock::now();
       at->run(inputs);
       run = microseconds_since(begin);
+      if (&run == runs) graphs_after_first = graphs_of(at->executable().target()).graphs;
     }
     std::sort(runs + 1, runs + 6);
     const double steady = runs[3];
@@ -70,7 +95,8 @@ int measure_many(int argc, char** argv, const std::string& device) {
     const double found = microseconds_since(begin);
     if (i < 0) continue;
     planning.push_back(planned), first.push_back(runs[0] - steady), again.push_back(found);
-    relative.push_back((planned + runs[0]) / steady);
+    answers.push_back({i, sizes, planned, runs[0], steady, graphs_after_first - std::min(graphs, graphs_after_first)});
+    relative.push_back(answers.back().relative());
     launches = std::max(launches, at->executable().plan().report.launches);
     arena = std::max(arena, at->executable().plan().arena_bytes);
     if (i == count / 10) early = resident_bytes();
@@ -91,6 +117,7 @@ int measure_many(int argc, char** argv, const std::string& device) {
   print("first run beyond later ones", std::move(first));
   print("the same sizes again", std::move(again));
   print("first answer / later runs (ratio)", std::move(relative));
+  print_slowest(std::move(answers));
   fmt::print("largest arena {:.1f} MiB, resident {:.1f} MiB after a tenth, {:.1f} MiB at the end ({:+.1f} %)\n",
              static_cast<double>(arena) / 0x1p20, static_cast<double>(early) / 0x1p20,
              static_cast<double>(end) / 0x1p20, 100 * (static_cast<double>(end) / static_cast<double>(early) - 1));

@@ -7,9 +7,8 @@
 
 namespace kiln {
 
-graph_replay::graph_replay(const plan& of, device& target, const graph_options& options,
-                           std::vector<spare_graph> spares)
-    : plan_(&of), device_(&target), options_(options), spares_(std::move(spares)), decision_(options.decision) {
+graph_replay::graph_replay(const plan& of, device& target, const graph_options& options)
+    : plan_(&of), device_(&target), options_(options), decision_(options.decision) {
   if (options_.policy == graph_policy::off) {
     eager_for_good_ = true;
   } else if (!target.has_graphs()) {
@@ -34,19 +33,16 @@ void graph_replay::prepare() {
   part_at_.resize(plan_->blocks.size());
   for (std::size_t b = 0; b < part_at_.size(); ++b) part_at_[b].resize(plan_->blocks[b].steps.size());
   graphs_.reserve(parts_.size());
+  adopted_ = cold_;
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     part_at_[parts_[p].block][parts_[p].first] = static_cast<std::uint32_t>(p + 1);
     graphs_.emplace_back(*plan_, parts_[p], *device_, options_);
     captures_ |= graphs_.back().maker() == graph_maker::capture;
-    const auto fits = [&](const spare_graph& s) {
-      return s.graph && s.block == parts_[p].block && s.nodes == nodes_of(parts_[p]);
-    };
-    if (const auto spare = std::ranges::find_if(spares_, fits); cold_ && spare != spares_.end())
-      graphs_.back().adopt(std::move(spare->graph));
+    auto spare = cold_ ? plan_->spares->take_graph(like(parts_[p])) : nullptr;
+    if (spare) graphs_.back().adopt(std::move(spare));
+    else adopted_ = false;
   }
-  spares_.clear();
-  if (cold_) way_ = run_way::chain;
-  else choose_way();
+  if (!cold_) choose_way();
 }
 
 void graph_replay::choose_way() {
@@ -67,15 +63,15 @@ void graph_replay::choose_way() {
   for (queued_run& q : queued_) q.begin = device_->make_event(), q.end = device_->make_event();
 }
 
-std::vector<spare_graph::node> graph_replay::nodes_of(const graph_segment& part) const {
-  std::vector<spare_graph::node> nodes;
+spare_graph graph_replay::like(const graph_segment& part) const {
+  spare_graph result{plan_->library, part.block};
   for (std::uint32_t n = 0; n < part.count; ++n) {
     const plan_work& what = plan_->blocks[part.block].steps[part.first + n].what;
-    spare_graph::node& node = nodes.emplace_back(spare_graph::node{what.index()});
+    spare_graph::node& node = result.nodes.emplace_back(spare_graph::node{what.index()});
     if (const auto* l = std::get_if<launch_step>(&what))
       node = {what.index(), l->kernel.function, l->block, l->lds_bytes, l->waits};
   }
-  return nodes;
+  return result;
 }
 
 std::vector<spare_graph> graph_replay::release() {
@@ -83,18 +79,23 @@ std::vector<spare_graph> graph_replay::release() {
   if (failures_) return result;
   for (std::size_t p = 0; p < graphs_.size(); ++p)
     if (graphs_[p].maker() == graph_maker::nodes && parts_[p].calls == 0)
-      if (auto graph = graphs_[p].release()) result.push_back({parts_[p].block, nodes_of(parts_[p]), std::move(graph)});
+      if (auto graph = graphs_[p].release()) {
+        result.push_back(like(parts_[p]));
+        result.back().graph = std::move(graph);
+      }
   return result;
 }
 
 void graph_replay::begin(graph_run& run) {
   if (eager_for_good_) return;
   constexpr std::size_t cold_runs = 8;
-  // The first run may be the only one, so build no graph for it unless the caller asked for graphs.
-  if (runs_++ == 0 && options_.policy == graph_policy::automatic && spares_.empty() && (!decision_ || plan_->spares))
-    return;
+  // The first run may be the only one, so build no graph for it unless the caller asked for graphs. One that other
+  // sizes left costs less than launches.
+  const bool only_adopt = runs_++ == 0 && options_.policy == graph_policy::automatic && (!decision_ || plan_->spares);
+  if (only_adopt && !(plan_->spares && plan_->spares->has_graphs())) return;
   try {
     if (!prepared_) prepare();
+    if (cold_) way_ = only_adopt && !adopted_ ? run_way::eager : run_way::chain;
     if (cold_ && runs_ > cold_runs) choose_way();
     if (trial_) look_at_queued();
   } catch (const std::exception& e) {

@@ -46,8 +46,8 @@ struct run_stream {
 
 class graph_replay {
  public:
-  // `of` and `target` must outlive this object. `spares`: graphs of other plans, which are used where they fit.
-  graph_replay(const plan& of, device& target, const graph_options& options, std::vector<spare_graph> spares = {});
+  // `of` and `target` must outlive this object. Graphs that other plans left (plan::spares) are used where they fit.
+  graph_replay(const plan& of, device& target, const graph_options& options);
 
   // A run whose results are there when `work` returns. `choose(bool own)` gives the run_stream; `own` asks for the
   // device's own stream. `work(graph_run&, device_stream&)` executes the plan.
@@ -103,7 +103,8 @@ class graph_replay {
   void end_queued(const graph_run& run, queued_run* timed, device_stream& stream);
   void prepare();
   void choose_way();
-  std::vector<spare_graph::node> nodes_of(const graph_segment& part) const;
+  // What a graph of the part must have in common with it.
+  spare_graph like(const graph_segment& part) const;
   // Whether the run makes launches one by one though later ones may be graphs: then it belongs on the device's own
   // stream. NVIDIA's driver (13.0) makes all graphs of a process slower, for good, once two streams have been given
   // eight launches each, and the device's own has those of `prepare`.
@@ -125,7 +126,7 @@ class graph_replay {
   bool captures_ = false;         // some of the graphs
   run_way way_ = run_way::eager;  // of the run under way, or the last one
   std::size_t runs_ = 0;
-  std::vector<spare_graph> spares_;
+  bool adopted_ = false;  // whether all parts began with graphs of other plans
   std::vector<graph_segment> parts_;
   std::vector<segment_graphs> graphs_;               // per part
   std::vector<std::vector<std::uint32_t>> part_at_;  // per block and step: part + 1, 0 for none

@@ -14,20 +14,31 @@ using ::testing::Not;
 
 class gpu_spare_contexts : public on_stand_in {
  protected:
-  // y = 8 * x, in three launches.
-  static program eight_times(const dim& elements) {
+  // y = 8 * x, in three launches of the kernel.
+  static program eight_times(const dim& elements, const native_kernel& kernel) {
     program p;
     p.symbols = {{"batch", {1, 1 << 20, {}}}};
     module& m = p.main();
     const shape type{element_type::f32, {elements}};
     value y = m.add_parameter("x", type);
-    for (int i = 0; i < 3; ++i) {
-      native_kernel kernel = make_kernel({make_launch("twice", 1, {in(0), out(0)})});
-      kernel.launches[0].open_grid = elements;
-      y = call(p, m, "open", kernel, {y}, {type});
-    }
+    for (int i = 0; i < 3; ++i) y = call(p, m, "open", kernel, {y}, {type});
     m.set_outputs({y}, {"y"});
     return p;
+  }
+  static program eight_times(const dim& elements) {
+    native_kernel kernel = make_kernel({make_launch("twice", 1, {in(0), out(0)})});
+    kernel.launches[0].open_grid = elements;
+    return eight_times(elements, kernel);
+  }
+  // The kernel has one version for up to 100 elements and another for more.
+  static program of_two_versions(const dim& elements) {
+    native_kernel kernel =
+        make_kernel({make_launch("twice", 1, {in(0), out(0)}), make_launch("twice", 1, {in(0), out(0)})});
+    const dim many = dim::min(1, dim::max(0, elements - dim(100)));
+    kernel.launches[0].open_grid = elements * (dim(1) - many);
+    kernel.launches[1].open_grid = elements * many;
+    kernel.launches[1].lds_bytes = 16;
+    return eight_times(elements, kernel);
   }
 
   void run(const executable& e, execution_context& context) {
@@ -69,6 +80,24 @@ TEST_P(gpu_spare_contexts, later_sizes_patch_the_graphs_of_earlier_ones) {
     run(next, context);
     EXPECT_EQ(context.report().failures, 0u) << context.report().reason;
   }
+}
+
+// Other versions of kernels are other graphs, and those of both are kept. A first run makes none.
+TEST_P(gpu_spare_contexts, graphs_of_other_launches_are_kept_beside) {
+  auto device = open_stand_in(GetParam());
+  open_plans plans(of_two_versions(dim::symbol("batch")), *device, {});
+  const auto captures = [&](std::int64_t batch, int runs) {
+    const executable e(plans.at({{"batch", batch}}), *device);
+    execution_context context = e.make_context();
+    for (int i = 0; i < runs; ++i) run(e, context);
+    EXPECT_EQ(context.report().failures, 0u) << context.report().reason;
+    return context.report().captures;
+  };
+  EXPECT_EQ(captures(50, 2), 1u);
+  EXPECT_EQ(captures(500, 1), 0u) << "the graph that is there does not fit";
+  EXPECT_EQ(captures(600, 2), 1u);
+  for (int round = 0; round < 3; ++round)
+    for (std::int64_t batch : {60, 700}) EXPECT_EQ(captures(batch, 2), 0u) << batch;
 }
 
 // A size that is asked for often measures like a plan of its own.
