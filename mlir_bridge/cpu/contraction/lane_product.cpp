@@ -72,9 +72,13 @@ Value add_pairs(code_builder& code, Value left, Value right, Value sum) {
 std::optional<lane_products> find_lane_products(const target_row& target, element_type left, element_type right) {
   auto is_byte = [](element_type t) { return t == element_type::i8 || t == element_type::u8; };
   auto has = [&](const char* feature) { return ("," + target.features + ",").find(feature) != std::string::npos; };
-  if (left == element_type::bf16 && right == element_type::bf16 && has(",+avx512bf16,"))
-    return lane_products{
-        .neighbours = bf16_of_lane, .x86 = true, .matrix = has(",+amx-bf16,") ? "tdpbf16ps" : std::string_view()};
+  if (left == element_type::bf16 && right == element_type::bf16 && has(",+avx512bf16,")) {
+    const bool matrix = has(",+amx-bf16,");
+    return lane_products{.neighbours = bf16_of_lane,
+                         .x86 = true,
+                         .matrix = matrix ? "tdpbf16ps" : std::string_view(),
+                         .vectors = !matrix};
+  }
   if (!is_byte(left) || !is_byte(right)) return std::nullopt;
   lane_products p{.left_signed = left == element_type::i8, .right_signed = right == element_type::i8};
   p.x86 = target.triple.starts_with("x86_64");

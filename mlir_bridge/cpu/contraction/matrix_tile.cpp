@@ -15,8 +15,8 @@ constexpr std::int64_t left_registers = 4, right_registers = 6;
 constexpr std::int64_t register_bytes = 64;  // of a row
 // Bytes of a configuration, and the places of the lengths of rows (16 bits each) and of the numbers of rows.
 constexpr std::int64_t configuration_bytes = 64, lengths_at = 16, rows_at = 48, registers = 8;
-// Products of fewer rows are limited by memory, and vectors take less code.
-constexpr std::int64_t fewest_rows = 5;
+// Products of fewer rows are limited by memory, and vectors take less code. VNNI multiplies 7 rows of bytes as fast.
+constexpr std::int64_t fewest_rows = 5, fewest_rows_beside_vnni = 8;
 // Tiles of at least so many rows are worth that all of them are equal.
 constexpr std::int64_t equal_rows = 24;
 
@@ -27,7 +27,9 @@ std::int64_t matrix_steps_of(std::int64_t steps) { return (steps + matrix_steps 
 std::optional<tile_shape> choose_matrix_tile(const kernel_emitter& e, const std::optional<lane_products>& by_lane,
                                              std::int64_t rows, std::int64_t columns, std::int64_t steps) {
   if (!by_lane || by_lane->matrix.empty() || choose(e.configuration, "matrix", 1) == 0) return std::nullopt;
-  if (rows < fewest_rows || columns < matrix_lanes || 4 * steps < 3 * matrix_steps_of(steps)) return std::nullopt;
+  if (rows < (by_lane->vnni ? fewest_rows_beside_vnni : fewest_rows) || columns < matrix_lanes ||
+      4 * steps < 3 * matrix_steps_of(steps))
+    return std::nullopt;
   const std::int64_t vectors = (columns + matrix_lanes - 1) / matrix_lanes;
   if (rows <= matrix_rows) return tile_shape{rows, std::min<std::int64_t>(vectors, 4), matrix_lanes};
   constexpr std::int64_t most_rows = 2 * matrix_rows;
@@ -39,6 +41,12 @@ std::optional<tile_shape> choose_matrix_tile(const kernel_emitter& e, const std:
       break;
     }
   return tile_shape{height, std::min<std::int64_t>(vectors, 2), matrix_lanes};
+}
+
+std::optional<lane_products> worthwhile(const kernel_emitter& e, const std::optional<lane_products>& by_lane,
+                                        std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  if (!by_lane || by_lane->vectors) return by_lane;
+  return choose_matrix_tile(e, by_lane, rows, columns, steps_of(by_lane, depth)) ? by_lane : std::nullopt;
 }
 
 std::vector<candidate> with_matrix_tile(std::vector<candidate> vectors) {
@@ -61,11 +69,16 @@ matrix_tile::matrix_tile(kernel_emitter& e, const lane_products& products, const
   const auto set = [&](std::int64_t at, std::int64_t byte) {
     code.store(configuration_, code.constant(at), element_type::u8, code.integer(code.builder.getI8Type(), byte));
   };
-  for (std::int64_t at = 0; at < configuration_bytes; ++at) {
-    const bool is_length = at >= lengths_at && at < lengths_at + 2 * registers && at % 2 == 0;
-    set(at, at == 0 ? 1 : is_length ? register_bytes : 0);  // byte 0 is the number of the palette
+  // The processor refuses lengths of registers that have no rows.
+  const auto is_used = [&](std::int64_t number) {
+    if (number >= right_registers) return number - right_registers < shape_.vectors;
+    return number < left_registers ? number < blocks() * shape_.vectors : number - left_registers < blocks();
+  };
+  for (std::int64_t at = 0; at < configuration_bytes; ++at) set(at, at == 0 ? 1 : 0);  // byte 0: the palette's number
+  for (std::int64_t number = 0; number < registers; ++number) {
+    if (is_used(number)) set(lengths_at + 2 * number, register_bytes);
+    if (is_used(number) && number >= right_registers) set(rows_at + number, matrix_steps);
   }
-  for (std::int64_t i = right_registers; i < registers; ++i) set(rows_at + i, matrix_steps);
   configure(code.constant(shape_.rows));
 }
 

@@ -26,6 +26,9 @@ inline constexpr std::int64_t matrix_rows = 16, matrix_lanes = 16, matrix_steps 
 std::optional<tile_shape> choose_matrix_tile(const kernel_emitter& e, const std::optional<lane_products>& by_lane,
                                              std::int64_t rows, std::int64_t columns, std::int64_t steps);
 std::int64_t matrix_steps_of(std::int64_t steps);
+// Returns `by_lane` if vectors or matrix registers pay for lines of `rows` rows and sums of `depth` products.
+std::optional<lane_products> worthwhile(const kernel_emitter& e, const std::optional<lane_products>& by_lane,
+                                        std::int64_t rows, std::int64_t columns, std::int64_t depth);
 // Adds the candidate with matrix registers to those with vectors.
 std::vector<candidate> with_matrix_tile(std::vector<candidate> vectors);
 

@@ -90,8 +90,6 @@ void emit_convolution(kernel_emitter& e) {
   contraction c;
   c.batches = in[0];
   c.groups = op.groups / merged;
-  c.by_lane = find_lane_products(e.target, image.type().type, weights.type().type);
-  c.steps = steps_of(c.by_lane, channels);
   c.columns = features;
   c.result_group_columns = features;
   bool pointwise = op.groups == 1;
@@ -120,6 +118,9 @@ void emit_convolution(kernel_emitter& e) {
 
   const element_type accumulation = accumulation_type(image.type().type);
   const std::int64_t line = c.axes.back().outputs();
+  c.by_lane =
+      worthwhile(e, find_lane_products(e.target, image.type().type, weights.type().type), line, features, channels);
+  c.steps = steps_of(c.by_lane, channels);
   const std::optional<tile_shape> matrix = choose_matrix_tile(e, c.by_lane, line, features, c.steps);
   if (matrix) c.matrix = true, c.steps = matrix_steps_of(c.steps);
   const tile_shape tile = matrix
@@ -163,7 +164,9 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
                         .steps = in.back() / groups,
                         .loads = loads_of(e.target, accumulation_type(image.type().type), true)};
   const std::int64_t taps = product(std::span(filter).first(filter.size() - 2));
-  const auto by_lane = find_lane_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type);
+  const auto by_lane =
+      worthwhile(e, find_lane_products(e.target, image.type().type, e.anchor()->inputs()[1].type().type), x.rows,
+                 x.columns, x.steps * merged);
   if (by_lane) {
     x.steps = steps_of(by_lane, x.steps * merged);
     x.loads = loads_of(e.target, accumulation_type(image.type().type), true, by_lane);

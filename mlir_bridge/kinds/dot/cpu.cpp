@@ -54,7 +54,8 @@ dot_extents extents_of(const kernel_emitter& e, const dot& op) {
   const bool few = is_float(left.type().type) && x.m <= (op.transpose_b ? most_row_dot_rows : most_streaming_rows) &&
                    !shares_panels && choose(e.configuration, "pack", 0) == 0;
   if (e.only_parameters(right) ? (single && !few) || x.m >= packing_rows : x.m >= packing_rows_batched)
-    x.by_lane = find_lane_products(e.target, left.type().type, right.type().type);
+    x.by_lane =
+        worthwhile(e, find_lane_products(e.target, left.type().type, right.type().type), x.panel_rows, x.n, x.k);
   x.streaming = !x.by_lane && !shares_panels && x.m <= most_streaming_rows && !op.transpose_b;
   x.by_rows =
       !x.by_lane && !shares_panels && x.m <= most_row_dot_rows && op.transpose_b && (!op.transpose_a || x.m == 1);

@@ -89,7 +89,8 @@ bool configure(const std::uint8_t* from) {
   for (int t = 0; t < tiles; ++t) {
     state.bytes[t] = from[16 + 2 * t] + 256 * from[17 + 2 * t];
     state.rows[t] = from[48 + t];
-    if (state.rows[t] > most_rows || state.bytes[t] > row_bytes) return false;
+    if (state.rows[t] > most_rows || state.bytes[t] > row_bytes || (state.rows[t] == 0) != (state.bytes[t] == 0))
+      return false;
     state.data[t].fill(0);
   }
   return true;

@@ -2,6 +2,7 @@
 // processors without AMX its instructions are emulated, one by one, in the object as it would run there.
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "amx_emulator.hpp"
 #include "harness.hpp"
@@ -21,6 +22,7 @@ class amx : public testing::Test {
  protected:
   void SetUp() override {
     if (!runs_on_host(*find_cpu_row("zen4"))) GTEST_SKIP() << "this processor has no AVX512-BF16";
+    if (!host_has_feature("amx-tile")) emulator_.emplace();  // the question asks Linux for the registers
   }
 
   // Compares with the reference and between divisions of the grid. `matrices`: whether matrix registers must be used.
@@ -33,7 +35,7 @@ class amx : public testing::Test {
     for (std::size_t i = 0; i < whole.size(); ++i) expect_close(whole[i], expected[i], allowed, fusion.str());
     const auto split = kernel.run(inputs, 5);
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(split[i] == whole[i]) << fusion.str();
-    if (!host_has_feature("amx-tile")) {
+    if (emulator_) {
       EXPECT_EQ(amx_emulator::products() > before, matrices) << fusion.str();
     }
     EXPECT_FALSE(amx_emulator::is_configured()) << fusion.str();
@@ -48,7 +50,7 @@ class amx : public testing::Test {
   }
 
  private:
-  amx_emulator emulator_;
+  std::optional<amx_emulator> emulator_;
 };
 
 constexpr tolerance of_sums{1e-5, 2e-4};
@@ -114,6 +116,11 @@ struct image_case {
   std::int64_t channels, features, groups, window, stride, dilation, pad, width;
 };
 
+// Pixels of an output line, whose products of u8 and i8 VNNI computes if there are few.
+std::int64_t line_of(const image_case& c) {
+  return (c.width + 2 * c.pad - c.dilation * (c.window - 1) - 1) / c.stride + 1;
+}
+
 TEST_F(amx, convolutions) {
   for (image_case c : {image_case{64, 64, 1, 3, 1, 1, 1, 7}, image_case{64, 33, 1, 1, 1, 1, 0, 15},
                        image_case{100, 20, 1, 3, 2, 1, 1, 37}, image_case{64, 48, 1, 3, 1, 2, 2, 20},
@@ -131,7 +138,7 @@ TEST_F(amx, convolutions) {
                         tensor_layout::channels_last};
                     return std::vector<value>{f.add(op, {p[0], p[1]})};
                   }),
-          left == bf16 ? tolerance{1e-2, 0.2} : tolerance{});
+          left == bf16 ? tolerance{1e-2, 0.2} : tolerance{}, {}, left != u8 || line_of(c) >= 8);
     }
 }
 

@@ -95,28 +95,23 @@ TEST(speed, pointwise_and_reductions) {
           10);
 }
 
-// The rows differ in what they multiply bf16 with: f32 or AVX512-BF16.
-TEST(speed, products_of_bf16) {
-  using element_type::bf16;
+// The rows differ in what they multiply bf16 and bytes with: f32, pairs of 16 bits, VNNI, AVX512-BF16 or AMX.
+void measure_products(element_type left, element_type right, element_type sums) {
+  const std::string type(name(left));
   for (auto [m, k, n] :
-       {std::array<std::int64_t, 3>{128, 768, 768}, {128, 768, 3072}, {8, 2048, 2048}, {1, 2048, 2048}})
-    for (bool transposed : {false, true}) {
-      const auto right = transposed ? std::vector<dim>{n, k} : std::vector<dim>{k, n};
-      const std::string name =
-          "bf16 " + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n) + (transposed ? " t" : "");
-      measure(name.c_str(),
-              *fusion({typed(bf16, {m, k}), typed(bf16, right)},
-                      [&](module& f, in p) {
-                        return std::vector<value>{f.add(dot{.transpose_b = transposed, .type = bf16}, {p[0], p[1]})};
-                      }),
-              100);
-    }
+       {std::array<std::int64_t, 3>{128, 768, 768}, {128, 768, 3072}, {8, 2048, 2048}, {1, 2048, 2048}}) {
+    const std::string name = type + " " + std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
+    measure(name.c_str(),
+            *fusion({typed(left, {m, k}), typed(right, {k, n})},
+                    [&](module& f, in p) { return std::vector<value>{f.add(dot{.type = sums}, {p[0], p[1]})}; }),
+            100);
+  }
   for (auto [pixels, channels, features, window] :
        {std::array<std::int64_t, 4>{56, 64, 64, 3}, {56, 256, 64, 1}, {14, 256, 256, 3}, {7, 512, 512, 3}}) {
-    const std::string name = "bf16 conv " + std::to_string(pixels) + " " + std::to_string(channels) + " " +
+    const std::string name = type + " conv " + std::to_string(pixels) + " " + std::to_string(channels) + " " +
                              std::to_string(features) + " " + std::to_string(window);
     measure(name.c_str(),
-            *fusion({typed(bf16, {1, pixels, pixels, channels}), typed(bf16, {window, window, channels, features})},
+            *fusion({typed(left, {1, pixels, pixels, channels}), typed(right, {window, window, channels, features})},
                     [&](module& f, in p) {
                       const std::int64_t pad = window / 2;
                       const convolution op{{1, 1}, {1, 1}, {pad, pad}, {pad, pad}, 1, tensor_layout::channels_last};
@@ -125,6 +120,9 @@ TEST(speed, products_of_bf16) {
             100);
   }
 }
+
+TEST(speed, products_of_bf16) { measure_products(element_type::bf16, element_type::bf16, element_type::bf16); }
+TEST(speed, products_of_bytes) { measure_products(element_type::u8, element_type::i8, element_type::i32); }
 
 }  // namespace
 }  // namespace kiln::test
