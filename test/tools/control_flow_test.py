@@ -176,6 +176,33 @@ class ControlFlow(KilnCase):
         for height, width, boxes in ((16, 20, [[0, 0, 16, 20], [3, 2, 4, 9], [5, 5, 11, 12]]), (7, 9, [[1, 2, 6, 3]])):
             self.compare(model, {"x": rng.standard_normal((3, height, width)).astype(np.float32), "boxes": np.array(boxes, np.int64)})
 
+    def element_of_a_trip(self, computed_step):
+        """tf2onnx writes x[i, :] as a slice whose bounds are vectors, of which only that of i is computed, with a step of 1e9
+        so that one element is taken. A step that is carried by the loop is at least 1e9."""
+        ends = [helper.make_node("Unsqueeze", ["i", "zero"], ["i1"]), helper.make_node("Concat", ["i1", "zero"], ["starts"], axis=0), helper.make_node("Cast", ["starts"], ["reals"], to=1),
+                helper.make_node("Max", ["reals", "far"], ["most"]), helper.make_node("Cast", ["most"], ["whole"], to=7), helper.make_node("Equal", ["whole", "all"], ["whole_axis"]),
+                helper.make_node("And", ["whole_axis", "never"], ["reversed"]), helper.make_node("Where", ["reversed", "low", "whole"], ["ends"])]
+        steps = [helper.make_node("Cast", ["k"], ["kf"], to=1), helper.make_node("Max", ["kf", "far1"], ["km"]), helper.make_node("Cast", ["km"], ["first"], to=7),
+                 helper.make_node("Concat", ["first", "one"], ["steps"], axis=0)] if computed_step else []
+        rest = [helper.make_node("Slice", ["rows", "starts", "ends", "axes", "steps" if computed_step else "wide"], ["row"]), helper.make_node("Squeeze", ["row", "zero"], ["r"]),
+                helper.make_node("Add", ["sum", "r"], ["after"]), helper.make_node("Identity", ["go"], ["go_on"]), helper.make_node("Identity", ["rows"], ["same"]),
+                helper.make_node("Identity", ["k"], ["kept"])]
+        integer = lambda name, shape: tensor(name, shape, TensorProto.INT64)
+        body = helper.make_graph([*ends, *steps, *rest], "body", [integer("i", []), tensor("go", [], TensorProto.BOOL), tensor("sum", [4]), tensor("rows", ["n", 4]), integer("k", [1])],
+                                 [tensor("go_on", [], TensorProto.BOOL), tensor("after", [4]), tensor("same", ["n", 4]), integer("kept", [1])])
+        far = 1_000_000_000
+        given = {"zero": np.array([0]), "one": np.array([1]), "axes": np.array([0, 1]), "wide": np.array([far, 1]), "far": np.array([far, far], np.float32), "far1": np.array([far], np.float32),
+                 "all": np.array([far]), "never": np.array([False, False]), "low": np.array([-far]), "yes": np.array(True), "nothing": np.zeros(4, np.float32), "stride": np.array([1])}
+        nodes = [helper.make_node("Shape", ["x"], ["dims"]), helper.make_node("Gather", ["dims", "zero"], ["trips"]),
+                 helper.make_node("Loop", ["trips", "yes", "nothing", "x", "stride"], ["y", "", ""], body=body)]
+        return self.save("m.onnx", nodes, [tensor("x", ["n", 4])], [tensor("y", [4])], [numpy_helper.from_array(a, name) for name, a in given.items()])
+
+    def test_elements_of_trips_as_tensorflow_takes_them(self):
+        for computed_step in (False, True):
+            model = self.element_of_a_trip(computed_step)
+            for n in (5, 1, 9):
+                self.compare(model, {"x": np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)})
+
 
 if __name__ == "__main__":
     kiln_case.main()

@@ -59,6 +59,17 @@ class LegalModels(OperatorCase):
         model = model_of(nodes, [tensor("x", [3, 4])], [tensor("y", [3, 4])], functions=[scaled, twice], domains=["mine"])
         self.compare(model, {"x": normal(3, 4)})
 
+    def test_the_lowest_opset_that_the_operators_have(self):
+        """skl2onnx declares the lowest opset in which all operators of the model are, which may be 5."""
+        nodes = [helper.make_node("Reshape", ["x", "dims"], ["a"]), helper.make_node("Transpose", ["a"], ["b"], perm=[1, 0, 2]), helper.make_node("Squeeze", ["b"], ["c"], axes=[2]),
+                 helper.make_node("Slice", ["c"], ["d"], axes=[1], starts=[0], ends=[2]), helper.make_node("Unsqueeze", ["d"], ["e"], axes=[0]), helper.make_node("Flatten", ["e"], ["f"]),
+                 helper.make_node("MatMul", ["f", "w"], ["g"]), helper.make_node("Concat", ["g", "g"], ["h"], axis=1), helper.make_node("Identity", ["h"], ["y"]),
+                 helper.make_node("ArgMax", ["h"], ["most"], axis=1, keepdims=0), helper.make_node("Shape", ["h"], ["shape"])]
+        given = [numpy_helper.from_array(np.array([2, 3, 1]), "dims"), numpy_helper.from_array(normal(6, 4), "w")]
+        outputs = [tensor("y", [1, 8]), tensor("most", [1], TensorProto.INT64), tensor("shape", [2], TensorProto.INT64)]
+        model = model_of(nodes, [tensor("x", [6])], outputs, given, opset=5)
+        self.compare(model, {"x": normal(6)})
+
     def test_overloads(self):
         one = function("Act", ["a"], ["b"], [helper.make_node("Tanh", ["a"], ["b"])])
         other = function("Act", ["a"], ["b"], [helper.make_node("Exp", ["a"], ["b"])], overload="exp")

@@ -232,7 +232,7 @@ std::vector<value> tensor_scatter(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Gather", gathered},
+    {"Gather", gathered, 1},
     {"GatherElements", gathered_elements, 11},
     {"GatherND", gathered_nd, 11},
     {"ScatterElements", scattered_elements, 11},
@@ -240,8 +240,8 @@ constexpr operator_row rows[] = {
     {"ScatterND", scattered_nd, 11},
     {"SegmentSum", segment_sums, 1, "ids ascend", "kiln"},
     {"TopK", top, 6, "k known at import, or a size"},
-    {"ArgMax", arg<true>},
-    {"ArgMin", arg<false>},
+    {"ArgMax", arg<true>, 1},
+    {"ArgMin", arg<false>, 1},
     {"TensorScatter", tensor_scatter, 24},
     {"ReverseSequence", reverse_sequence, 10},
 };

@@ -112,7 +112,7 @@ std::vector<value> fused_gemm(node& n) { return {activated(n, gemm(n)[0])}; }
 
 constexpr operator_row rows[] = {
     {"FusedGemm", fused_gemm, 1, "", microsoft_domain},
-    {"MatMul", matmul},
+    {"MatMul", matmul, 1},
     {"Gemm", gemm},
     {"MatMulInteger", matmul_integer, 10},
     {"QLinearMatMul", qlinear_matmul, 10, "scales per tensor, row of a or column of b"},

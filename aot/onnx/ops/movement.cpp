@@ -158,8 +158,12 @@ std::vector<value> center_crop_pad(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Transpose", transposed}, {"Concat", concatenated}, {"Slice", sliced},
-    {"Split", split},          {"Pad", padded},          {"CenterCropPad", center_crop_pad, 18},
+    {"Transpose", transposed, 1},
+    {"Concat", concatenated, 4},
+    {"Slice", sliced, 1},
+    {"Split", split},
+    {"Pad", padded},
+    {"CenterCropPad", center_crop_pad, 18},
 };
 
 }  // namespace

@@ -181,12 +181,12 @@ std::vector<value> space_to_depth(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Shape", shape_of},
+    {"Shape", shape_of, 1},
     {"Size", size},
-    {"Reshape", reshaped},
-    {"Flatten", flatten},
-    {"Squeeze", squeeze},
-    {"Unsqueeze", unsqueeze},
+    {"Reshape", reshaped, 5},
+    {"Flatten", flatten, 1},
+    {"Squeeze", squeeze, 1},
+    {"Unsqueeze", unsqueeze, 1},
     {"Expand", expand, 8},
     {"Tile", tile},
     {"DepthToSpace", depth_to_space},

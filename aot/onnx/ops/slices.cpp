@@ -1,6 +1,7 @@
 #include "aot/onnx/ops/slices.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "aot/onnx/bounded_values.hpp"
 #include "aot/onnx/graph.hpp"
@@ -42,6 +43,91 @@ offset_value as_offset(const builder& b, value v) {
       return {inputs[1 - side], number->value()};
   return {v};
 }
+
+// Whether a slice with this step takes one element: tf2onnx writes x[i] as a slice from i to the end whose step is 1e9.
+// No axis is that long.
+constexpr std::int64_t least_for_one = 1'000'000'000;
+bool takes_one(std::int64_t step) { return step >= least_for_one; }
+
+// What is known about single elements of a vector whose other elements the model computes. tf2onnx computes the bounds
+// of all axes together, and those of most axes are numbers.
+class element_facts {
+ public:
+  explicit element_facts(const builder& b) : b_(b) {}
+
+  std::optional<dim> value_of(value v, std::int64_t at) const {
+    if (const auto all = b_.known(v)) return at < size_of(*all) ? std::optional(all->at(at)) : std::nullopt;
+    if (const auto each = b_.uniform(v)) return *each;
+    if (const auto all = b_.constant_of(v)) return whole_number(*all, at);
+    if (v.index != 0 || v.type().rank() != 1) return std::nullopt;
+    const instruction& i = *v.producer;
+    const auto inputs = i.inputs();
+    if (i.op().is<convert>()) {
+      const auto element = value_of(inputs[0], at);
+      return is_integer(v.type().type) || (element && element->is_static()) ? element : std::nullopt;
+    }
+    if (i.op().is<broadcast>() && inputs[0].type().elements() == dim(1)) return value_of(inputs[0], 0);
+    if (i.op().is<concat>()) {
+      for (value part : inputs) {
+        const dim length = part.type().elements();
+        if (!length.is_static()) return std::nullopt;
+        if (at < length.value()) return value_of(part, at);
+        at -= length.value();
+      }
+      return std::nullopt;
+    }
+    const auto* e = i.op().get_if<elementwise>();
+    if (!e) return std::nullopt;
+    if (e->function == fn::where) {
+      const auto condition = truth_of(inputs[0], at);
+      return condition ? value_of(inputs[*condition ? 1 : 2], at) : std::nullopt;
+    }
+    if (e->function != fn::max && e->function != fn::min) return std::nullopt;
+    const auto left = value_of(inputs[0], at), right = value_of(inputs[1], at);
+    if (!left || !right) return std::nullopt;
+    return e->function == fn::max ? b_.facts().max(*left, *right) : b_.facts().min(*left, *right);
+  }
+
+  // Whether the element is `least` or more.
+  bool at_least(value v, std::int64_t at, std::int64_t least) const {
+    if (const auto element = value_of(v, at)) return b_.facts().at_least(*element, least);
+    const auto inputs = v.producer->inputs();
+    if (v.producer->op().is<convert>()) return at_least(inputs[0], at, least);
+    const auto* e = v.producer->op().get_if<elementwise>();
+    return e && e->function == fn::max && (at_least(inputs[0], at, least) || at_least(inputs[1], at, least));
+  }
+
+ private:
+  using fn = scalar_function;
+
+  static std::int64_t size_of(const known_elements& all) { return static_cast<std::int64_t>(all.size()); }
+
+  static std::optional<dim> whole_number(const literal& all, std::int64_t at) {
+    constexpr double exact = 0x1p53;
+    if (at >= all.type().element_count()) return std::nullopt;
+    const double number = all.at(at);
+    return std::abs(number) < exact && std::floor(number) == number
+               ? std::optional<dim>(static_cast<std::int64_t>(number))
+               : std::nullopt;
+  }
+
+  std::optional<bool> truth_of(value v, std::int64_t at) const {
+    if (const auto all = b_.constant_of(v)) {
+      const std::int64_t count = all->type().element_count();
+      if (count == 1 || at < count) return all->at_int(count == 1 ? 0 : at) != 0;
+      return std::nullopt;
+    }
+    const auto inputs = v.producer->inputs();
+    if (v.producer->op().is<broadcast>() && inputs[0].type().elements() == dim(1)) return truth_of(inputs[0], 0);
+    const auto* e = v.producer->op().get_if<elementwise>();
+    if (!e || e->function != fn::logical_and) return std::nullopt;
+    const auto left = truth_of(inputs[0], at), right = truth_of(inputs[1], at);
+    if ((left && !*left) || (right && !*right)) return false;
+    return left && right ? std::optional(true) : std::nullopt;
+  }
+
+  const builder& b_;
+};
 
 // The differences of two vectors of bounds, if the ends are computed as the starts and known numbers.
 known_elements distances_between(const builder& b, value starts, value ends) {
@@ -96,19 +182,36 @@ std::vector<value> sliced_by_data(node& n) {
   if (n.has(3)) axes = n.numbers(3, "axes");
   else
     for (std::size_t i = 0; i < count; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (n.has(4))
-    for (std::int64_t step : n.numbers(4, "steps"))
-      if (step != 1) refuse("has steps other than 1, and starts or ends that depend on data");
-  if (n.rank(1) != 1 || n.type(1).dims != n.type(2).dims || axes.size() != count)
-    invalid("starts, ends and axes have different lengths");
+  const element_facts elements(b);
+  std::vector<std::int64_t> steps(count, 1);
+  for (std::size_t i = 0; n.has(4) && i < count; ++i)
+    if (elements.at_least(n.in(4), static_cast<std::int64_t>(i), least_for_one)) steps[i] = least_for_one;
+    else if (const auto step = elements.value_of(n.in(4), static_cast<std::int64_t>(i)); step && step->is_static())
+      steps[i] = step->value();
+    else steps = n.numbers(4, "steps");
+  if (n.rank(1) != 1 || n.type(1).dims != n.type(2).dims || axes.size() != count || steps.size() != count)
+    invalid("starts, ends, axes and steps have different lengths");
   value x = n.in(0), starts = b.to_type(n.in(1), element_type::i64), ends = b.to_type(n.in(2), element_type::i64);
   const known_elements distances = distances_between(b, starts, ends);
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::int64_t>(i);
     const bool whole = count == 1;
-    x = sliced_by_data(n, x, normalize_axis(axes[i], x.type().rank()), whole ? starts : b.slice_axis(starts, 0, at, 1),
-                       whole ? ends : b.slice_axis(ends, 0, at, 1),
-                       distances.empty() ? std::nullopt : std::optional(distances[i]));
+    const std::int64_t axis = normalize_axis(axes[i], x.type().rank());
+    const auto first = elements.value_of(starts, at), end = elements.value_of(ends, at);
+    if (first && end && steps[i] == 1) {
+      const dim size = x.type().dims.at(static_cast<std::size_t>(axis));
+      const dim from = bound(n, *first, size, 0, size), to = bound(n, *end, size, 0, size);
+      const dim length = b.facts().max(to - from, 0);
+      if (!(length == size)) x = b.slice_from(x, axis, from, length, 1);
+      continue;
+    }
+    auto apart = distances.empty() ? std::nullopt : std::optional(distances[i]);
+    if (steps[i] != 1) {
+      if (!takes_one(steps[i])) refuse("has steps other than 1, and starts or ends that depend on data");
+      apart = 1;
+    }
+    x = sliced_by_data(n, x, axis, whole ? starts : b.slice_axis(starts, 0, at, 1),
+                       whole ? ends : b.slice_axis(ends, 0, at, 1), apart);
   }
   return {x};
 }
@@ -155,7 +258,9 @@ std::vector<value> sliced(node& n) {
     dim start = bound(n, starts[i], size, 0, high), end = bound(n, ends[i], size, step < 0 ? -1 : 0, high);
     dim span = facts.max(step > 0 ? end - start : start - end, 0);
     std::int64_t stride = std::abs(step);
-    op.lengths[axis] = stride == 1 ? span : (span + dim(stride - 1)) / dim(stride);
+    op.lengths[axis] = stride == 1       ? span
+                       : takes_one(step) ? facts.min(span, 1)
+                                         : (span + dim(stride - 1)) / dim(stride);
     op.steps[axis] = step;
     // The start of an empty slice does not matter.
     if (op.lengths[axis] == dim(0)) start = 0;

@@ -206,7 +206,7 @@ constexpr operator_row rows[] = {
     {"IsNaN", function<fn::is_nan>, 9},
     {"BitwiseNot", function<fn::bit_not>, 18},
     {"IsInf", is_inf, 10},
-    {"Identity", identity, 6, "", "", true},
+    {"Identity", identity, 1, "", "", true},
     {"Cast", cast, 6, "no strings"},
     {"BitCast", bit_cast_to, 26},
     {"CastLike", cast_like, 15, "no strings"},
