@@ -90,7 +90,11 @@ class HybridModels(OperatorCase):
             self.check("GatedDeltaNet", [packed, None, None, None, *flat[3:], state], outputs, qk_l2_norm=1)
         each_column = ("d", -np.abs(normal(2, 3, 4, 8)))
         self.check("GatedDeltaNet", [*tokens, None, each_column, gates[1], state], outputs, qk_l2_norm=1)
-        self.refused("cu_seqlens", "GatedDeltaNet", [*tokens, ("c", np.array([0, 3, 6], np.int32)), *gates, state], outputs)
+        # Sequences of 3, 1 and 2 tokens.
+        starts, states = ("c", np.array([0, 3, 4, 6], np.int32)), ("s", normal(3, 4, 6, 8))
+        self.check("GatedDeltaNet", [*flat[:3], starts, *flat[3:], states], outputs, qk_l2_norm=1)
+        self.check("GatedDeltaNet", [packed, None, None, starts, *flat[3:], states, *bias], outputs, qk_l2_norm=1, gate_activation="softplus", beta_activation="sigmoid")
+        self.check("GatedDeltaNet", [*flat[:3], starts, flat[3], None, states], outputs, update_rule="gated")
 
     def test_gated_add(self):
         for dtype in (np.float32, np.float16):

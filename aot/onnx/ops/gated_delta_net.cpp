@@ -6,6 +6,7 @@
 #include "aot/onnx/ops/attention_parts.hpp"
 #include "aot/onnx/ops/contrib.hpp"
 #include "aot/onnx/ops/linear_recurrence.hpp"
+#include "aot/onnx/ops/packed_tokens.hpp"
 #include "aot/onnx/ops/text_choice.hpp"
 #include "aot/onnx/ops/window.hpp"
 
@@ -43,8 +44,13 @@ operands separated(node& n, sizes& s) {
   if (packed && !n.has(state_)) invalid("query is packed, so initial_state must tell the sizes of heads");
   const std::size_t tokens = n.rank(query_) - (packed ? 1 : 2);  // the number of axes that tokens have
   if (n.rank(query_) < 2 || tokens < 1 || tokens > 2) invalid("query is " + n.type(query_).str());
-  if (tokens == 1 && !n.has(state_)) invalid("initial_state must tell the batch");
-  s.batch = tokens == 2 ? n.dims(query_)[0] : n.dims(state_)[0];
+  if (n.has(cu_seqlens)) {
+    if (tokens != 1)
+      invalid("sequences of different lengths have one axis of tokens, query is " + n.type(query_).str());
+  } else if (tokens == 1 && !n.has(state_)) {
+    invalid("initial_state must tell the batch");
+  }
+  s.batch = n.has(cu_seqlens) ? dim(1) : tokens == 2 ? n.dims(query_)[0] : n.dims(state_)[0];
   s.steps = tokens == 2 ? n.dims(query_)[1] : n.dims(query_)[0] / s.batch;
   if (packed) {
     s.value_heads = known_axis(n, state_, 1), s.value_depth = known_axis(n, state_, 2),
@@ -96,11 +102,40 @@ value log_decay(node& n, const sizes& s) {
   return b.binary(fn::mul, b.unary(fn::sigmoid, b.binary(fn::mul, x, rate)), n.real("gate_lower_bound", -5));
 }
 
+// Sequences of different lengths: every sequence takes part in every step, but a step changes only the state of its own
+// sequence. The inputs [T, 1, ...] become [T, B, ...].
+packed_tokens divide(node& n, const sizes& s, recurrence_inputs& x) {
+  builder& b = n.b;
+  if (n.rank(cu_seqlens) != 1) invalid("cu_seqlens is " + n.type(cu_seqlens).str());
+  const dim sequences = n.has(state_) ? n.dims(state_)[0] : n.dims(cu_seqlens)[0] - dim(1);
+  const packed_tokens p = packed_tokens_of(b, s.steps, sequences, n.in(cu_seqlens));
+  value own =
+      b.binary(fn::equal, b.with_dims(p.sequence_of, {s.steps, 1}), b.iota_like(element_type::i64, {1, sequences}, 1));
+  own = b.with_dims(own, {s.steps, sequences, 1, 1, 1});
+  auto spread = [&](value v) {
+    auto dims = v.type().dims;
+    dims[1] = sequences;
+    return b.broadcast_to(v, dims);
+  };
+  auto only_own = [&](value v, double other) { return b.where(own, spread(v), b.scalar(v.type().type, other)); };
+  x.query = spread(x.query), x.values = spread(x.values), x.key = only_own(x.key, 0);
+  if (x.decay) x.decay = only_own(x.decay, 1);
+  if (x.beta) x.beta = spread(x.beta);
+  return p;
+}
+
+// The sums [T, B, G, 1, V] of the sequence of each step, [T, 1, G, 1, V].
+value own_sums(builder& b, value sums, const packed_tokens& p) {
+  auto dims = sums.type().dims;
+  dims[1] = 1;
+  value index = b.broadcast_to(b.with_dims(p.sequence_of, {p.tokens, 1, 1, 1, 1}), dims);
+  return b.add(gather_elements{1}, {sums, index});
+}
+
 }  // namespace
 
 std::vector<value> gated_delta_net(node& n) {
   builder& b = n.b;
-  if (n.has(cu_seqlens)) refuse("cu_seqlens (sequences of different lengths) is not supported");
   if (n.integer("state_update_capacity", 0) != 0) refuse("state_update_capacity is not supported, only 0");
   if (n.has(key_) != n.has(value_)) invalid("key and value must both be there, or neither");
   const std::string rule = one_of(n, "update_rule", "gated_delta", {"linear", "gated", "delta", "gated_delta"});
@@ -131,14 +166,17 @@ std::vector<value> gated_delta_net(node& n) {
     if (one_of(n, "beta_activation", "none", {"none", "sigmoid"}) == "sigmoid") beta = b.unary(fn::sigmoid, beta);
     steps.beta = timed(beta);
   }
-  const std::vector<dim> state_dims{s.batch, s.value_heads, s.value_depth, s.depth};
+  std::optional<packed_tokens> packed;
+  if (n.has(cu_seqlens)) packed = divide(n, s, steps);
+  const std::vector<dim> state_dims{packed ? packed->sequences : s.batch, s.value_heads, s.value_depth, s.depth};
   value state = n.has(state_) ? b.with_dims(n.in(state_), state_dims)
                               : b.broadcast_to(b.scalar(element_type::f32, 0), state_dims);
   const recurrence_result done = run_recurrence(n, steps, b.permuted(state, {0, 1, 3, 2}));
   auto out = n.dims(query_);
   out.resize(out.size() - (n.has(key_) ? 2 : 1));
   out.insert(out.end(), {s.value_heads, s.value_depth});
-  value y = b.with_dims(b.permuted(done.sums, {1, 0, 2, 3, 4}), out);
+  value sums = packed ? own_sums(b, done.sums, *packed) : done.sums;
+  value y = b.with_dims(b.permuted(sums, {1, 0, 2, 3, 4}), out);
   return {b.to_type(y, n.type(query_).type), b.permuted(done.state, {0, 1, 3, 2})};
 }
 

@@ -151,7 +151,7 @@ std::vector<value> linear_attention_gate(node& n) {
 constexpr operator_row rows[] = {
     {"LinearAttention", linear_attention, 27},
     {"LinearAttentionGate", linear_attention_gate, 1, "", microsoft_domain},
-    {"GatedDeltaNet", gated_delta_net, 1, "no cu_seqlens, no state_update", microsoft_domain},
+    {"GatedDeltaNet", gated_delta_net, 1, "no state_update", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 27},
     {"LinearAttention", linear_attention, 1, "no state_window", microsoft_domain},
     {"CausalConvWithState", causal_convolution, 1, "ndim 1; no state_window and nothing else that only CUDA has",
