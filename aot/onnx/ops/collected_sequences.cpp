@@ -76,6 +76,21 @@ std::optional<collected_sequences> collected_sequences::find(node& n, const ::on
   return made;
 }
 
+void append_part(::onnx::GraphProto& body, std::size_t carried, std::size_t scan, std::size_t axis) {
+  const std::string name = "joined." + std::to_string(scan), appended = name + ".appended";
+  const int output = static_cast<int>(carried + 1 + scan);
+  ::onnx::NodeProto& node = *body.add_node();
+  node.set_op_type("Concat");
+  node.add_input(name), node.add_input(body.output(output).name());
+  node.add_output(appended);
+  auto& attribute = *node.add_attribute();
+  attribute.set_name("axis"), attribute.set_type(::onnx::AttributeProto::INT);
+  attribute.set_i(static_cast<std::int64_t>(axis));
+  body.add_input()->set_name(name);
+  body.mutable_output(output)->set_name(appended);
+  for (int i = output; i > static_cast<int>(carried) + 1; --i) body.mutable_output()->SwapElements(i, i - 1);
+}
+
 std::vector<value> collected_sequences::results(node& n, const std::vector<value>& made) const {
   std::vector<value> results;
   const std::size_t scans = made.size() - sequences_.size();

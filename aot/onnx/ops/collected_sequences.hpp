@@ -33,4 +33,8 @@ class collected_sequences {
   std::size_t carried_ = 0;             // values that the original Loop carries
 };
 
+// Changes the body of a Loop with this many carried values: result `scan` of those behind them is no longer collected,
+// but appended along an axis to another carried value, the last one.
+void append_part(::onnx::GraphProto& body, std::size_t carried, std::size_t scan, std::size_t axis);
+
 }  // namespace kiln::onnx_import

@@ -232,18 +232,7 @@ class growing {
 
   // Makes parts of a sequence that have different sizes along an axis a carried value to which they are appended.
   void carry(std::size_t scan, std::size_t axis) {
-    const std::string name = "joined." + std::to_string(scan), appended = name + ".appended";
-    const int output = static_cast<int>(parts_.carried + 1 + scan);
-    ::onnx::NodeProto& node = *graph_.add_node();
-    node.set_op_type("Concat");
-    node.add_input(name), node.add_input(graph_.output(output).name());
-    node.add_output(appended);
-    auto& attribute = *node.add_attribute();
-    attribute.set_name("axis"), attribute.set_type(::onnx::AttributeProto::INT);
-    attribute.set_i(static_cast<std::int64_t>(axis));
-    graph_.add_input()->set_name(name);
-    graph_.mutable_output(output)->set_name(appended);
-    for (int i = output; i > static_cast<int>(parts_.carried) + 1; --i) graph_.mutable_output()->SwapElements(i, i - 1);
+    append_part(graph_, parts_.carried, scan, axis);
     // The result of this scan now stands behind those of the carried values.
     const std::size_t from = parts_.carried + scan;
     for (std::size_t& at : order_) at = at == from ? parts_.carried : at >= parts_.carried && at < from ? at + 1 : at;
