@@ -45,7 +45,7 @@ class narrow_kernel {
       scales_->store(std::span(sums).subspan(end_of_sums));
       sums.resize(end_of_sums);
     }
-    if (begins_early()) group_.admit_successors();
+    if (begins_early() && !admits_first()) group_.admit_successors();
     if (shape_.stages) group_.barrier();
     write(finished(std::move(sums)));
     constexpr std::int64_t half_of_threads = 1024;
@@ -203,6 +203,14 @@ class narrow_kernel {
            problem_.n.value() * problem_.k.value() * storage_bits(types_.factor) / 8 >= least_bytes;
   }
 
+  // The next kernel may be placed as soon as our own first loads are on their way: what it reads early comes behind
+  // them. The launch of a kernel then takes no time of a decoder's step: one row of 16 layers 656 instead of 694 us
+  // (H200, bench/README.md). A kernel that reads weights in many turns would have to share the memory.
+  bool admits_first() const {
+    constexpr std::int64_t most_steps = 4;
+    return !shape_.stages && ceil_div(problem_.k.value(), step_) <= most_steps;
+  }
+
   // Packed weights are loaded before preceding kernels end, where those of all columns are and their rows take few
   // registers.
   bool loads_packed_early() const {
@@ -218,6 +226,7 @@ class narrow_kernel {
   }
 
   void begin_after_predecessors(std::size_t first_argument) {
+    if (admits_first()) group_.admit_successors();
     wait_early(first_argument);
     prefetch_epilogue();
     if (scales_) scales_->load();

@@ -76,6 +76,23 @@ TEST(contraction, products_of_one_row_keep_their_loads_in_place) {
   EXPECT_LT(last, product);
 }
 
+// The next kernel may be placed as soon as the first loads of one row's weights are on their way. Products that read
+// weights in many turns, or by copies, admit it when they have read all.
+TEST(contraction, successors_are_admitted_before_the_wait_where_all_loads_are_issued) {
+  const auto admits_first = [](std::int64_t rows, std::int64_t depth) {
+    const native_kernel kernel =
+        finalized(*dot_fusion({rows, depth}, {4096, depth}, {.transpose_b = true, .type = f16}, f16, f16), "sm_90");
+    const std::string_view ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
+    const auto begin = ptx.find("narrow("), admission = ptx.find("griddepcontrol.launch_dependents", begin);
+    EXPECT_NE(admission, std::string_view::npos) << rows << " x " << depth;
+    EXPECT_LT(ptx.find("ld.global", begin), admission) << rows << " x " << depth;
+    return admission < ptx.find("griddepcontrol.wait", begin);
+  };
+  EXPECT_TRUE(admits_first(1, 2048));
+  EXPECT_TRUE(admits_first(1, 8192));
+  EXPECT_FALSE(admits_first(1, 1 << 16));
+}
+
 // Weights of few columns are copied by workgroups of 32 columns and eight waves, which leave others of the units free.
 TEST(contraction, few_rows_of_few_columns_take_small_workgroups) {
   const auto made = [](std::int64_t m, std::int64_t n) {
