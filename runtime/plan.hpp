@@ -210,6 +210,7 @@ struct plan {
   std::vector<plan_buffer> buffers;
   std::vector<buffer_id> arguments;
   std::vector<bool> written;  // per argument: whether the launch may write it
+  std::vector<bool> early;    // per argument: whether the launch reads it before it waits (launch::early_arguments)
   std::vector<plan_tensor_map> tensor_maps;
   std::vector<block_part> block_parts;
   std::vector<plan_block> blocks;  // the main module first

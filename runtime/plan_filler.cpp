@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/arena.hpp"
+#include "runtime/early_reads.hpp"
 #include "runtime/launch_check.hpp"
 
 namespace kiln {
@@ -35,6 +36,7 @@ std::optional<plan> plan_filler::fill() {
   set_buffers();
   set_ports();
   if (!set_maps(parts_, sizes_, plan_) || !add_steps()) return std::nullopt;
+  forbid_unsafe_early_reads(plan_);
   drop_unused_scratch();
   find_neighbours();
   place_zeroed();
@@ -49,6 +51,7 @@ void plan_filler::reserve() {
   plan_.buffers.reserve(parts_.usual.buffers);
   plan_.arguments.reserve(parts_.usual.arguments);
   plan_.written.reserve(parts_.usual.arguments);
+  plan_.early.reserve(parts_.usual.arguments);
   plan_.block_parts.reserve(parts_.usual.block_parts);
 }
 

@@ -113,6 +113,7 @@ void plan_builder::add_call(const placed& at, const code_object& object) {
                  static_cast<std::uint32_t>(at.inputs.size() + at.outputs.size())};
   for (buffer_id id : at.inputs) plan_.arguments.push_back(id), plan_.written.push_back(false);
   for (buffer_id id : at.outputs) plan_.arguments.push_back(id), plan_.written.push_back(true);
+  plan_.early.resize(plan_.arguments.size());
   add_step(at.block, at.scope, step, at.what, at.all());
 }
 

@@ -72,8 +72,8 @@ launch_step append_launch(plan& to, const launch& what, kernel_handle function, 
     to.arguments.push_back(of_kind[static_cast<std::size_t>(a.kind)][a.index]);
     to.written.push_back(a.kind == buffer_kind::output || a.kind == buffer_kind::scratch);
   }
-  for (std::uint32_t early : what.early_arguments)
-    step.waits &= to.buffers[to.arguments[step.first_argument + early]].place == buffer_place::fixed;
+  to.early.resize(to.arguments.size());
+  for (std::uint32_t early : what.early_arguments) to.early[step.first_argument + early] = true;
   for (const tensor_map& map : what.tensor_maps)
     to.tensor_maps.push_back({step.first_argument + map.argument, 0, std::make_shared<const tensor_map>(map)});
   return step;
