@@ -62,6 +62,15 @@ TEST(packed_weights, others_are_unpacked_and_scaled) {
   EXPECT_EQ(count(ptx_of({.depth = 640}), mask_and_sign), 0u) << "waves do not have whole steps";
 }
 
+// Workgroups of one column would need several rounds.
+TEST(packed_weights, many_columns_are_taken_in_pairs) {
+  const auto grid = [](std::int64_t columns) {
+    return finalize_for(*product_of({.depth = 2048, .columns = columns}), find_target("sm_90")).launches.back().grid;
+  };
+  EXPECT_EQ(grid(4096), 4096 / 16);
+  EXPECT_EQ(grid(8192), 8192 / 32);
+}
+
 TEST(packed_weights, any_depth_and_columns) {
   for (const weights_case& c : {weights_case{.rows = 5},
                                 {.rows = 16},
