@@ -136,6 +136,20 @@ TEST(wgmma, mixed_bytes_raise_the_version_of_ptx) {
   }
 }
 
+// 96 columns are for products that fill the device once, with weights whose depth is innermost.
+TEST(wgmma, tiles_of_96_columns_fill_the_device_once) {
+  const auto grid = [](std::int64_t rows, std::int64_t columns, bool depth_first) {
+    const dims_of weights = depth_first ? dims_of{columns, 2048} : dims_of{2048, columns};
+    return finalize_for(*dot_module({rows, 2048}, weights, {false, depth_first, element_type::f16}, element_type::f16),
+                        "sm_90")
+        .kernel.launches.back()
+        .grid;
+  };
+  EXPECT_EQ(grid(512, 3072, true), 4 * 32);
+  EXPECT_EQ(grid(512, 3072, false), 4 * 24);
+  EXPECT_EQ(grid(512, 2048, true), 4 * 32) << "64 columns";
+}
+
 TEST(wgmma, clusters_share_copies) {
   auto [kernel, ptx] =
       finalize_for(*dot_module({1024, 1024}, {1024, 1024}, {false, true, element_type::f16}, element_type::f16, true),
