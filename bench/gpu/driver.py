@@ -64,14 +64,29 @@ def encode_tensor_map(description, pointer):
     return keep, address
 
 
-class Launch:
-    """One launch with its arguments bound; call it to enqueue it on PyTorch's current stream."""
+class Attribute(C.Structure):  # CUlaunchAttribute
+    _fields_ = [("id", C.c_int), ("padding", C.c_int), ("value", C.c_int * 16)]
 
-    def __init__(self, function, description, pointers):
+
+class Configuration(C.Structure):  # CUlaunchConfig
+    _fields_ = [("grid", C.c_uint * 3), ("block", C.c_uint * 3), ("shared", C.c_uint), ("stream", C.c_void_p), ("attributes", C.POINTER(Attribute)), ("count", C.c_uint)]
+
+
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+cuda.cuLaunchKernelEx.argtypes = [C.POINTER(Configuration), C.c_void_p, C.c_void_p, C.c_void_p]
+
+
+class Launch:
+    """One launch with its arguments bound; call it to enqueue it on PyTorch's current stream. With `early`, a kernel that
+    waits for its predecessors itself may start before they have ended, as in kiln's graphs: its weights must be complete."""
+
+    def __init__(self, function, description, pointers, early=False):
         self.function = function
-        self.grid = description["grid"]
-        self.block = description["block"]
-        self.shared = description["lds_bytes"]
+        self.attribute = Attribute(id=PROGRAMMATIC)
+        self.attribute.value[0] = 1
+        self.configuration = Configuration(shared=description["lds_bytes"], attributes=C.pointer(self.attribute), count=int(early and description["waits"]))
+        self.configuration.grid[:] = description["grid"]
+        self.configuration.block[:] = description["block"]
         maps = {m["argument"]: m for m in description.get("tensor_maps", [])}
         self.keep, slots = [], []
         for i, pointer in enumerate(pointers):
@@ -86,7 +101,8 @@ class Launch:
         self.arguments = (C.c_void_p * len(slots))(*slots)
 
     def __call__(self):
-        check(cuda.cuLaunchKernel(self.function, *self.grid, *self.block, self.shared, C.c_void_p(torch.cuda.current_stream().cuda_stream), self.arguments, None), "cuLaunchKernel")
+        self.configuration.stream = torch.cuda.current_stream().cuda_stream
+        check(cuda.cuLaunchKernelEx(C.byref(self.configuration), self.function, C.cast(self.arguments, C.c_void_p), None), "cuLaunchKernelEx")
 
 
 def time_ms(calls, repeats=20, replays=7):

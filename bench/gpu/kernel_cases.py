@@ -71,14 +71,18 @@ class Kernel:
         self.scratch = [torch.full((max(16, s["bytes"]),), 0 if s["zeroed"] else 255, dtype=torch.uint8, device="cuda") for s in self.about["scratch"]]
         memory = {"input": list(inputs), "output": [self.output], "scratch": self.scratch}
         self.module = module or driver.Module(os.path.join(path, self.about["object"]))
-        self.launches = [(l, driver.Launch(self.module.function(l["symbol"], l["lds_bytes"]), l, [memory[a["kind"]][a["index"]].data_ptr() for a in l["arguments"]])) for l in self.about["launches"]]
+        self.launches = [(l, driver.Launch(self.module.function(l["symbol"], l["lds_bytes"]), l, [memory[a["kind"]][a["index"]].data_ptr() for a in l["arguments"]], early=True)) for l in self.about["launches"]]
 
     def calls(self, wanted=lambda launch: True):
-        """One function for all launches whose description is wanted."""
-        chosen = [call for launch, call in self.launches if wanted(launch)]
+        """One function for all launches whose description is wanted. What launches prepare is complete before others, which
+        may read it early, as in kiln."""
+        import torch
+        chosen = [(call, launch["prepare"]) for launch, call in self.launches if wanted(launch)]
 
         def all_of_them():
-            for call in chosen:
+            for call, prepares in chosen:
                 call()
+                if prepares and not torch.cuda.is_current_stream_capturing():
+                    torch.cuda.synchronize()
         all_of_them.count = len(chosen)
         return all_of_them

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Steps and prompts of a llama of 1.2 B parameters in f16 on an NVIDIA GPU, `kiln perf` beside torch.compile.
 
-    bench/gpu/llama_steps.py export FILE [--context 1024]          # graph without weights, a few hundred KB; any machine
+    bench/gpu/llama_steps.py export FILE [--context 1024] [--stacked]  # graph without weights, a few hundred KB; any machine
     bench/gpu/llama_steps.py run KILN [--static FILE ...] [--batches 1,8,32] [--prompts 128,512,2048] [--past 1000]
 
 Two forms of the graph: `genai`, as onnxruntime-genai writes it (bench/gpu/llama.py), and `static`, a module with caches of
-a fixed number of rows as torch exports it (--static, one file for each number of rows). Both get the same random weights,
+a fixed number of rows as torch exports it (--static, one file for each number of rows), a tensor for each layer or, with
+--stacked, one for all. Both get the same random weights,
 made on the GPU. PyTorch: a module with static caches in torch.compile, without dynamic sizes, captured as a CUDA graph. A prompt
 attends to its own keys causally. A step takes the faster of two ways: keys repeated for the heads that share them, with a
 mask (`mask`), and FlashAttention over the rows that are filled, which a capture fixes (`rows`). Times are those of runs that
@@ -32,7 +33,7 @@ SHAPE = [16, 2048, 32, 8, 8192, 128256]
 SMALL_INNER, SMALL_VOCABULARY = 64, 256  # of the module that is exported; `run` puts the real sizes in their place
 
 
-def export(path, context):
+def export(path, context, stacked):
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -64,7 +65,10 @@ def export(path, context):
             self.register_buffer("cos", torch.cat([angles, angles], -1).cos())
             self.register_buffer("sin", torch.cat([angles, angles], -1).sin())
 
-        def forward(self, ids, pos, k_cache, v_cache):
+        def forward(self, ids, pos, *caches):
+            if not stacked:
+                caches = caches[:layers], caches[layers:]
+            k_cache, v_cache = caches
             batch, count = ids.shape
             x = self.embed(ids)
             cos, sin = (table[pos].to(x.dtype)[None, None] for table in (self.cos, self.sin))
@@ -82,13 +86,17 @@ def export(path, context):
                 x = x + self.o[i]((weights @ v).transpose(1, 2).reshape(batch, count, width))
                 y = self.norms[2 * i + 1](x)
                 x = x + self.down[i](F.silu(self.gate[i](y)) * self.up[i](y))
-            return self.head(self.norms[-1](x)), torch.stack(keys), torch.stack(values)
+            logits = self.head(self.norms[-1](x))
+            return (logits, torch.stack(keys), torch.stack(values)) if stacked else (logits, *keys, *values)
 
-    cache = torch.zeros(layers, 2, kv, context, depth, dtype=torch.half)
+    caches = [torch.zeros(2, kv, context, depth, dtype=torch.half) for _ in range(2 * layers)]
+    if stacked:
+        caches = [torch.stack(caches[:layers]), torch.stack(caches[layers:])]
+    inputs, outputs = ([f"{part}{end}{number}" for part in "kv" for number in ([""] if stacked else range(layers))] for end in ("_cache", "_out"))
     with torch.no_grad():
-        torch.onnx.export(Decoder().half().eval(), (torch.zeros(2, 3, dtype=torch.long), torch.arange(3), cache, cache), path, dynamo=False, opset_version=17,
-                          input_names=["ids", "pos", "k_cache", "v_cache"], output_names=["logits", "k_out", "v_out"],
-                          dynamic_axes={"ids": {0: "batch", 1: "sequence"}, "pos": {0: "sequence"}, "k_cache": {1: "batch"}, "v_cache": {1: "batch"}})
+        torch.onnx.export(Decoder().half().eval(), (torch.zeros(2, 3, dtype=torch.long), torch.arange(3), *caches), path, dynamo=False, opset_version=17,
+                          input_names=["ids", "pos", *inputs], output_names=["logits", *outputs],
+                          dynamic_axes={"ids": {0: "batch", 1: "sequence"}, "pos": {0: "sequence"}, **{name: {int(stacked): "batch"} for name in inputs}})
     strip(path)
 
 
@@ -224,6 +232,13 @@ def case_ids(batch, count):
     return np.random.default_rng(batch * 4096 + count).integers(0, SHAPE[5], (batch, count))
 
 
+def caches_of(model):
+    """The rows of the caches of a static form, and the options of `kiln perf` that feed them."""
+    graph = onnx.load(model, load_external_data=False).graph
+    feeds = [f"{output.name}={cache.name}" for output, cache in zip(graph.output[1:], graph.input[2:])]
+    return graph.input[2].type.tensor_type.shape.dim[-2].dim_value, [part for feed in feeds for part in ("--feed", feed)]
+
+
 def weight_bytes():
     layers, width, heads, kv, inner, vocabulary = SHAPE
     return 2 * (layers * (2 * width * width + 2 * width * kv * (width // heads) + 3 * width * inner) + width * vocabulary)
@@ -245,7 +260,7 @@ def run(o):
             for way in ("mask", "rows") if case[1] == 1 else ("causal",):
                 arguments = [sys.executable, os.path.abspath(__file__), "torch", *map(str, case), str(context), way]
                 peers.setdefault(case, {})[way] = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    models, failed = {}, 0
+    models, feeds, failed = {}, {}, 0
     llm = Weights(SHAPE, 8192)
 
     def kiln(*arguments):
@@ -265,8 +280,9 @@ def run(o):
         models["genai"] = compiled("genai", f"{work}/genai.onnx")
     for file in o.static:
         model = llm.fill(file, f"{work}/{os.path.basename(file)}.d")
-        rows = onnx.load(model, load_external_data=False).graph.input[2].type.tensor_type.shape.dim[3].dim_value
+        rows, feeds[model] = caches_of(model)
         models[f"static {rows}"] = model if o.fixed else compiled(f"static_{rows}", model)
+        feeds[f"static {rows}"] = feeds.pop(model)
     for case, ways in peers.items():
         for way, peer in ways.items():
             print("torch.compile", case, way, peer.stdout.readline().strip() or "FAILED", flush=True)
@@ -298,7 +314,7 @@ def run(o):
                     continue
                 if o.fixed:
                     file = compiled(f"static_{rows}", file, "--dim", f"batch={batch}", "--dim", f"sequence={count}")
-                flat = [*given(ids=ids, pos=np.arange(past, past + count)), "--feed", "k_out=k_cache", "--feed", "v_out=v_cache"]
+                flat = [*given(ids=ids, pos=np.arange(past, past + count)), *feeds[name]]
             compared = 1 < count <= 512
             flat += ["--output-dir", f"{work}/out"] if compared else []
             try:
@@ -331,6 +347,7 @@ def main():
     way = ways.add_parser("export")
     way.add_argument("file")
     way.add_argument("--context", type=int, default=1024)
+    way.add_argument("--stacked", action="store_true", help="one tensor for the caches of all layers")
     way = ways.add_parser("torch")
     way.add_argument("case", type=int, nargs=4)
     way.add_argument("how")
@@ -351,7 +368,7 @@ def main():
     way.add_argument("--limit", type=float, default=120, help="seconds for one command")
     o = arguments.parse_args()
     if o.way == "export":
-        return export(o.file, o.context)
+        return export(o.file, o.context, o.stacked)
     if o.way == "torch":
         return torch_case(*o.case, o.how)
     return run(o)
