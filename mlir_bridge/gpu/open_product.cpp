@@ -22,7 +22,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 // Every version costs time when the model is loaded, and bytes. With these, the kernels for all sizes of 11 models take
 // 1.0 to 1.9 times the bytes of those for one set of sizes (bench/README.md).
 constexpr std::size_t most_versions = 3;
-constexpr double worth_a_version = 0.8, worth_a_version_if_small = 1.2;
+constexpr double worth_a_version = 0.8, worth_a_version_if_small = 1.2, worth_more_on_amd = 0.4;
 // Factor on the estimate of a version of another generator than the one that a known number of rows would use:
 // estimates of different generators compare less well.
 constexpr double other_generator = 1.15;
@@ -148,10 +148,18 @@ bool has_long_epilogue(const kernel_emitter& e) {
 // and tiles of the vector unit write out all multiply-adds of a step, up to 120 kB of PTX where those of small tiles
 // take 12 kB. Only small products avoid the latter, because others gain much from large tiles.
 double code_price(const kernel_emitter& e, const version& v, bool small) {
-  constexpr double of_product = 1.0 / 350, of_sum = 0.15 / 64, of_long_epilogue = 3;
-  if (v.copied) return of_sum * static_cast<double>(v.copied->sums()) * (has_long_epilogue(e) ? of_long_epilogue : 1);
-  if (!v.staged || v.staged->instruction || !small) return 0;
-  return of_product * static_cast<double>(v.staged->part_m * v.staged->part_n * v.staged->chunks * 4);
+  constexpr double of_product = 1.0 / 350, of_sum = 0.15 / 64, of_amd_sum = 0.4 / 64, of_long_epilogue = 3;
+  const double of_epilogue = has_long_epilogue(e) ? of_long_epilogue : 1;
+  if (v.copied) return of_sum * static_cast<double>(v.copied->sums()) * of_epilogue;
+  if (!v.staged) return 0;
+  const tile_shape& tile = *v.staged;
+  double result = 0;
+  if (!tile.instruction && small)
+    result = of_product * static_cast<double>(tile.part_m * tile.part_n * tile.chunks * 4);
+  // Code for NVIDIA is PTX. Down to AMD's machine code, LLVM takes longer for each sum, with all tiles.
+  if (e.target.family == target_family::amdgpu)
+    result += of_amd_sum * static_cast<double>(tile.m * tile.n / tile.threads(e.target.gpu)) * of_epilogue;
+  return result;
 }
 
 struct used_version {
@@ -200,8 +208,9 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
   }
   std::vector<double> worth;
   const bool small = is_small(problem, samples);
-  for (const version& v : versions)
-    worth.push_back((small ? worth_a_version_if_small : worth_a_version) + code_price(e, v, small));
+  double least = small ? worth_a_version_if_small : worth_a_version;
+  if (e.target.family == target_family::amdgpu) least += worth_more_on_amd;
+  for (const version& v : versions) worth.push_back(least + code_price(e, v, small));
   std::vector<used_version> used;
   std::size_t first = 0;
   for (const version_range& range : choose_versions(costs, most_versions, worth)) {
