@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/error.hpp"
+#include "ir/ops/contraction.hpp"
 #include "ir/ops/elementwise.hpp"
 
 #include "mlir_bridge/gpu/contraction/contraction.hpp"
@@ -29,6 +30,8 @@ constexpr double other_generator = 1.15;
 // The values of open dimensions at which versions are compared, up to this many rows.
 constexpr std::int64_t ladder[]{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 constexpr std::int64_t most_rows = std::int64_t{1} << 18;
+// The least height and width at which versions of convolutions of images of open size are compared.
+constexpr std::int64_t least_of_images = 16;
 
 // Values of the open dimensions at which versions are compared, and the tile that a product of these sizes would use.
 struct sample {
@@ -60,8 +63,11 @@ std::vector<sample> find_samples(kernel_emitter& e, const contraction_problem& p
   std::set<std::string> symbols = problem.m.symbols();
   for (value v : e.anchor()->inputs())
     for (const dim& d : kernel_emitter::sizes(v)) symbols.merge(d.symbols());
+  // Versions for images of a few pixels would be code that hardly any image uses.
+  const bool of_images = e.anchor()->op().is<convolution>() && problem.m.symbols().size() > 1;
   std::vector<sample> result;
   for (std::int64_t value : ladder) {
+    if (of_images && value < least_of_images) continue;
     sample s;
     for (const std::string& symbol : symbols) s.values[symbol] = value;
     s.rows = rows_at(problem.m, s.values);

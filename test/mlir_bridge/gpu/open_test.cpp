@@ -220,6 +220,42 @@ TEST(gpu_open, convolutions_have_versions_for_their_numbers_of_images) {
     }
 }
 
+// Images of open height and width have no version for a few pixels; those whose size is divided by their strides do.
+TEST(gpu_open, convolutions_of_open_images_have_versions_for_many_pixels) {
+  const auto of_size = [](const dim& side) {
+    return one({of(f16, {batch, side, side, 128}), of(f16, {3, 3, 128, 64})},
+               convolution{.strides = {1, 1},
+                           .dilations = {1, 1},
+                           .pads_begin = {1, 1},
+                           .pads_end = {1, 1},
+                           .layout = tensor_layout::channels_last});
+  };
+  const auto has_few = [](const native_kernel& kernel) {
+    return std::ranges::any_of(kernel.launches, [](const launch& l) { return l.symbol.ends_with("_narrow"); });
+  };
+  for (const target_row& target : some_targets()) {
+    SCOPED_TRACE(target.name);
+    EXPECT_FALSE(has_few(finalize_for(*of_size(seq), target)));
+    check_versions(*of_size(seq), target, {1, 2, 5, 16, 33});
+    check_versions(*of_size((seq + dim(31)) / dim(32)), target, {1, 2, 33, 100});
+  }
+}
+
+// LLVM makes AMD's code: a product with a function of many instructions for each sum is not written out for large tiles
+// beside small ones.
+TEST(gpu_open, versions_for_amd_are_worth_their_code) {
+  const auto fusion =
+      gpu_fusion({of(f32, {batch, 64}), of(f32, {64, 128})}, [](module& m, const std::vector<value>& p) {
+        return std::vector<value>{m.add(elementwise{scalar_function::erf}, {m.add(dot{}, {p[0], p[1]})})};
+      });
+  for (const target_row& target : some_targets())
+    if (target.family == target_family::amdgpu) {
+      const native_kernel kernel = finalize_for(*fusion, target);
+      EXPECT_LE(std::ranges::count_if(kernel.launches, [](const launch& l) { return !l.prepare; }), 2) << target.name;
+      check_versions(*fusion, target, {1, 16, 17, 300, 5000});
+    }
+}
+
 TEST(gpu_open, large_products_use_the_copy_engine) {
   const std::vector<target_row> targets = gpu_targets();
   const auto sm_90 = std::ranges::find(targets, "sm_90", &target_row::name);
