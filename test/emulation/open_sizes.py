@@ -302,6 +302,20 @@ def scatters(m):
     m.output(m.op("ScatterND", x, m.input("j", [2, 1], "i64", "n"), m.input("v", [2, "s"])))
 
 
+# --- kernels of the library in HIP C++
+
+@case("f32", {"n": 3, "h": 5}, {"n": 1, "h": 1}, {"n": 40, "h": 61})
+def hip_kernels(m):
+    kept = m.op("Relu", m.input("x", ["n", "h"]))
+    places = m.op("Transpose", m.op("NonZero", kept), perm=[1, 0])
+    m.output(m.op("ReduceSum", m.op("GatherND", kept, places), keepdims=0))
+    image = m.input("image", [2, 3, "h", 6])
+    m.output(m.op("GridSample", image, m.input("grid", [2, "n", 4, 2])))
+    corner = m.input("corner", ["n", 2])
+    regions = m.op("Concat", corner, m.op("Add", corner, m.op("Abs", m.input("extent", ["n", 2]))), axis=1)
+    m.output(m.op("RoiAlign", image, regions, m.input("of", ["n"], "i64", 2), output_height=2, output_width=3, sampling_ratio=2))
+
+
 class Failure(Exception):
     pass
 
