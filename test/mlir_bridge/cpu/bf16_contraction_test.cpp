@@ -1,5 +1,6 @@
 // Products, convolutions and attention of bf16, for processors with and without AVX512-BF16: odd sizes, rows and
 // columns that do not fill tiles, denormals, infinities and NaN.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -72,6 +73,21 @@ TEST(bf16_contraction, convolutions) {
                   }),
           7, 1);
   }
+}
+
+// Queries and keys whose depth does not fill lanes, and keys that do not fill panels.
+TEST(bf16_contraction, attention) {
+  for (std::int64_t depth : {1, 33, 64})
+    for (std::int64_t keys : {1, 19, 40, 300})
+      for (bool causal : {false, true}) {
+        SCOPED_TRACE(std::to_string(depth) + " deep, " + std::to_string(keys) + " keys");
+        const std::int64_t queries = causal ? std::min<std::int64_t>(keys, 17) : 17;
+        check(
+            *fusion(
+                {typed(bf16, {2, 3, queries, depth}), typed(bf16, {2, 3, keys, depth}), typed(bf16, {2, 3, keys, 21})},
+                [&](module& f, in p) { return std::vector<value>{f.add(attention{0.3, causal}, {p[0], p[1], p[2]})}; }),
+            8, 1);
+      }
 }
 
 // What is in one row, or behind the last element of one of odd length, must not reach the others.

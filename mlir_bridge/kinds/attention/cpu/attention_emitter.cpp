@@ -49,8 +49,13 @@ void attention_emitter::emit() {
     // A prefix mask is cheaper to compare again than to read.
     if (!find_prefix_mask(mask)) e.materialize(mask);
   }
-  if (direct) keys_at = e.materialize(key);
-  else pack_keys(group_count);
+  if (direct) {
+    keys_at = e.materialize(key);
+  } else {
+    by_lane = find_lane_products(e.target, query.type().type, key.type().type);
+    if (by_lane && !by_lane->vectors) by_lane.reset();
+    pack_keys(group_count);
+  }
   const std::int64_t step = std::lcm(tile.columns(), keys_at_once),
                      most = std::max(step, score_bytes /
                                                (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) /
@@ -68,7 +73,7 @@ void attention_emitter::emit() {
         row_bytes / (tile.rows * (n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1,
         tiles_per_item);
   e.begin_stage("attention", group_count * blocks);
-  query_tile = code.stack(sum_type, tiles_at_once * tile.rows * n.depth);
+  query_tile = code.stack(query_type(), tiles_at_once * tile.rows * query_pitch());
   scores = code.stack(sum_type, tile.rows * chunk);
   tops = code.stack(sum_type, tiles_at_once * tile.rows);
   sums = code.stack(sum_type, tiles_at_once * tile.rows);
@@ -118,14 +123,16 @@ std::int64_t attention_emitter::standard_rows() const {
 
 void attention_emitter::pack_keys(std::int64_t group_count) {
   packed.groups = group_count;
-  packed.steps = n.depth;
+  packed.by_lane = by_lane;
+  packed.steps = steps_of(by_lane, n.depth);
   packed.columns = n.keys;
-  pack_right(e, packed, 1, tile,
-             {key, static_cast<std::int64_t>(head_axes(op.key_layout, key.type().rank()).position),
-              [&](Value g, Value, Value step, Value column) {
-                values at = code.delinearize(g, groups);
-                return in_layout(at, column, step, op.key_layout);
-              }});
+  const right_source source{key, static_cast<std::int64_t>(head_axes(op.key_layout, key.type().rank()).position),
+                            [&](Value g, Value, Value step, Value column) {
+                              values at = code.delinearize(g, groups);
+                              return in_layout(at, column, step, op.key_layout);
+                            }};
+  if (by_lane) pack_right_lanes(e, packed, 1, n.depth, tile, source);
+  else pack_right(e, packed, 1, tile, source);
 }
 
 void attention_emitter::emit_tiles(Value first, Value last) {

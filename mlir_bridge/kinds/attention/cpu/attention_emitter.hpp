@@ -74,6 +74,10 @@ class attention_emitter {
 
   // --- scores (attention_scores.cpp)
 
+  // How the queries of a tile are stored: the type, and the elements from one query to the next.
+  element_type query_type() const { return by_lane ? query.type().type : sum_type; }
+  std::int64_t query_pitch() const { return steps_of(by_lane, n.depth) * neighbours_of(by_lane); }
+
   void load_queries();
   // scores[r, j] = query row r · key first + j. Entries beyond `count` are unspecified.
   void make_scores(Value first, Value count);
@@ -121,6 +125,9 @@ class attention_emitter {
   std::vector<std::int64_t> groups;
   // `direct`: keys are not packed. `gathered`: values are copied.
   bool direct = false, gathered = false;
+  // Set if queries and keys are multiplied in lanes of neighbours. Queries are then stored as they are, and the scale
+  // is applied to the scores.
+  std::optional<lane_products> by_lane;
   // Query rows × keys.
   tile_shape tile;
   // Number of keys whose scores are computed at a time.

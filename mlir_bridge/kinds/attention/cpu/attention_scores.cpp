@@ -12,9 +12,12 @@ void attention_emitter::load_queries() {
           [&](Value d, std::int64_t lanes) {
             evaluator ev(e);
             values where = in_layout(row.head, row.position, d, op.query_layout);
-            code.store(query_tile, code.add(at_row(kept_row, n.depth), d), sum_type,
-                       times(ev.at(query, ev.along(where, lanes), lanes), number(op.scale, lanes)));
+            const Value elements = ev.at(query, ev.along(where, lanes), lanes);
+            code.store(query_tile, code.add(at_row(kept_row, query_pitch()), d), query_type(),
+                       by_lane ? elements : times(elements, number(op.scale, lanes)));
           });
+    for (std::int64_t d = n.depth; d < query_pitch(); ++d)
+      code.store(query_tile, code.add(at_row(kept_row, query_pitch()), d), query_type(), number(0));
     code.store(tops, kept_row, sum_type, number(lowest));
     code.store(sums, kept_row, sum_type, number(0));
   });
@@ -22,8 +25,9 @@ void attention_emitter::load_queries() {
 
 void attention_emitter::make_scores(Value first, Value count) {
   if (direct) return make_scores_directly(first, count);
-  factor left{query_tile, sum_type, n.depth, 1},
+  factor left{query_tile, query_type(), query_pitch(), neighbours_of(by_lane)},
       right{e.pointer(packed.right), packed.right.type, 0, packed.right_step};
+  right.by_lane = by_lane;
   // The loaded steps of all rows need registers beside the sums.
   if ((tile.rows + 1) * (tile.vectors + 1) <= e.target.vector_registers)
     left.steps_of_load = loads_of(e.target, sum_type, true).steps;
@@ -31,8 +35,10 @@ void attention_emitter::make_scores(Value first, Value count) {
         first_panel = code.div(first, code.constant(tile.columns()));
   code.loop(code.constant(0), panels, 1, [&](Value p) {
     Value at = code.add(code.mul(group, packed.right_group), code.mul(code.add(first_panel, p), packed.right_panel));
-    values made = accumulate(code, tile, {0, tile.rows}, left, at_row(slot, n.depth), right, at, n.depth, 1, sum_type,
-                             zero_tile(code, tile, sum_type));
+    values made = accumulate(code, tile, {0, tile.rows}, left, at_row(slot, query_pitch()), right, at, packed.steps, 1,
+                             sum_type, zero_tile(code, tile, sum_type));
+    if (by_lane)
+      for (Value& score : made) score = times(score, number(op.scale, tile.lanes));
     for (std::size_t i = 0; i < made.size(); ++i) {
       auto r = static_cast<std::int64_t>(i) / tile.vectors, v = static_cast<std::int64_t>(i) % tile.vectors;
       code.store(scores, code.add(code.mul(p, tile.columns()), r * chunk + v * tile.lanes), sum_type, made[i]);
