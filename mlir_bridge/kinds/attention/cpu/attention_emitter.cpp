@@ -43,19 +43,16 @@ void attention_emitter::emit() {
   tile = direct ? tile_shape{std::min(rows, direct_tile_rows), 1, register_lanes(e, sum_type)} : packed_tile();
   tile.rows = std::clamp<std::int64_t>(
       row_bytes / ((n.depth + n.value_depth) * static_cast<std::int64_t>(storage_bytes(sum_type, 1))), 1, tile.rows);
-  values_at = gathered_values(group_count);
+  if (!direct) by_lane = find_lane_products(e.target, query.type().type, key.type().type);
+  if (by_lane && !by_lane->vectors) by_lane.reset();
+  values_at = by_lane ? paired_values(group_count) : gathered_values(group_count);
   if (e.anchor()->inputs().size() == 4) {
     mask = e.anchor()->inputs()[3];
     // A prefix mask is cheaper to compare again than to read.
     if (!find_prefix_mask(mask)) e.materialize(mask);
   }
-  if (direct) {
-    keys_at = e.materialize(key);
-  } else {
-    by_lane = find_lane_products(e.target, query.type().type, key.type().type);
-    if (by_lane && !by_lane->vectors) by_lane.reset();
-    pack_keys(group_count);
-  }
+  if (direct) keys_at = e.materialize(key);
+  else pack_keys(group_count);
   const std::int64_t step = std::lcm(tile.columns(), keys_at_once),
                      most = std::max(step, score_bytes /
                                                (tile.rows * static_cast<std::int64_t>(storage_bytes(sum_type, 1))) /
@@ -75,6 +72,7 @@ void attention_emitter::emit() {
   e.begin_stage("attention", group_count * blocks);
   query_tile = code.stack(query_type(), tiles_at_once * tile.rows * query_pitch());
   scores = code.stack(sum_type, tile.rows * chunk);
+  if (by_lane) weights = code.stack(value_.type().type, tile.rows * weight_pitch());
   tops = code.stack(sum_type, tiles_at_once * tile.rows);
   sums = code.stack(sum_type, tiles_at_once * tile.rows);
   corrections = code.stack(sum_type, tile.rows);

@@ -86,6 +86,10 @@ class attention_emitter {
 
   // --- weights (attention_weights.cpp)
 
+  // Stores weights of row r of the tile where weighted_values() reads them: in place of the scores, or rounded to the
+  // type of the values in rows with room for the neighbour that an odd number of keys lacks.
+  void store_weights(Value r, Value key, Value some);
+  std::int64_t weight_pitch() const { return chunk + neighbours_of(by_lane); }
   // Converts the masked scores of one row to exp(score - running maximum) and updates the row's sum and correction.
   void make_weights(Value r, Value first, Value count);
   // Returns true if all scores of a row fit into a few registers.
@@ -99,6 +103,8 @@ class attention_emitter {
 
   // --- the product with the values, in panels of their depth (attention_values.cpp)
 
+  // Returns pairs of values in lanes: [group, pair of keys, depth].
+  buffer paired_values(std::int64_t group_count);
   // Copies the values of each head to contiguous memory if they are read many times. Otherwise rows are far apart and
   // map to few sets of a cache.
   buffer gathered_values(std::int64_t group_count);
@@ -125,8 +131,8 @@ class attention_emitter {
   std::vector<std::int64_t> groups;
   // `direct`: keys are not packed. `gathered`: values are copied.
   bool direct = false, gathered = false;
-  // Set if queries and keys are multiplied in lanes of neighbours. Queries are then stored as they are, and the scale
-  // is applied to the scores.
+  // Set if queries and keys, and weights and values, are multiplied in lanes of neighbours. Queries are then stored as
+  // they are, and the scale is applied to the scores.
   std::optional<lane_products> by_lane;
   // Query rows × keys.
   tile_shape tile;
@@ -138,7 +144,7 @@ class attention_emitter {
   // Segments of the values' depth.
   std::vector<column_segment> segments;
   std::vector<tile_writer> writers;
-  Value query_tile, scores, tops, sums, corrections, results;
+  Value query_tile, scores, weights, tops, sums, corrections, results;
   Value group, first_row;
   // Index of the tile's first row among those of the current tiles.
   Value slot;

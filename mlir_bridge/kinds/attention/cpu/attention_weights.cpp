@@ -1,5 +1,6 @@
 #include "mlir_bridge/kinds/attention/cpu/attention_emitter.hpp"
 
+#include "mlir_bridge/codegen/call_intrinsic.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 
@@ -13,6 +14,18 @@ namespace arith = mlir::arith;
 constexpr std::int64_t most_row_vectors = 8;
 
 }  // namespace
+
+void attention_emitter::store_weights(Value r, Value key, Value some) {
+  if (!by_lane) return code.store(scores, code.add(at_row(r, chunk), key), sum_type, some);
+  const Value at = code.add(at_row(r, weight_pitch()), key);
+  constexpr std::int64_t register_lanes = 16;
+  if (code_builder::lanes_of(some) != register_lanes) return code.store(weights, at, value_.type().type, some);
+  const auto of = [&](mlir::Type type) { return mlir::VectorType::get({register_lanes}, type); };
+  const Value rounded =
+      call_intrinsic(code, "llvm.x86.avx512bf16.cvtneps2bf16.512", of(code.builder.getBF16Type()), {some});
+  code.store(weights, at, element_type::i16,
+             code.make<mlir::vector::BitCastOp>(of(code.builder.getIntegerType(16)), rounded));
+}
 
 void attention_emitter::make_weights(Value r, Value first, Value count) {
   const std::int64_t lanes = tile.lanes;
@@ -30,12 +43,13 @@ void attention_emitter::make_weights(Value r, Value first, Value count) {
   top = larger_number(top, before);
   // All scores so far were masked. Use 0 for the running maximum, because -inf - (-inf) is NaN.
   Value safe = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
+  if (by_lane) store_weights(r, count, number(0));
   Value sum =
       code.loop(code.constant(0), whole, lanes, {number(0, lanes)}, [&](Value j, std::span<const Value> so_far) {
         Value at = code.add(start, j),
               weight = exponential(
                   code, code.make<arith::SubFOp>(code.load(scores, at, sum_type, lanes), code.splat(safe, lanes)));
-        code.store(scores, at, sum_type, weight);
+        store_weights(r, j, weight);
         return values{code.make<arith::AddFOp>(so_far[0], weight)};
       })[0];
   if (lanes > 1) sum = code.horizontal(mlir::vector::CombiningKind::ADD, sum);
@@ -54,7 +68,7 @@ void attention_emitter::make_weights_of_row(Value r) {
   const Value start = at_row(r, chunk), none = number(lowest, lanes);
   const query_row row = row_at(code.add(first_row, r));
   auto first_of = [&](std::int64_t v) { return code.constant(std::min(v * lanes, n.keys - lanes)); };
-  values weights;
+  values found;
   Value top = none;
   for (std::int64_t v = 0; v < vectors; ++v) {
     Value score = code.load(scores, code.add(start, first_of(v)), sum_type, lanes);
@@ -63,19 +77,19 @@ void attention_emitter::make_weights_of_row(Value r) {
       score =
           code.select(code.less(code.lane_numbers(lanes), code.splat(code.constant(lanes - rest), lanes)), none, score);
     top = larger_number(score, top);
-    weights.push_back(score);
+    found.push_back(score);
   }
   top = code.horizontal(mlir::vector::CombiningKind::MAXNUMF, top);
   // All scores are masked: 0 instead of the maximum, because -inf - (-inf) is NaN.
   top = code.select(code.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, number(lowest)), number(0), top);
   Value sum = number(0, lanes);
-  for (Value& weight : weights) {
+  for (Value& weight : found) {
     weight = exponential(code, code.make<arith::SubFOp>(weight, code.splat(top, lanes)));
     sum = code.make<arith::AddFOp>(sum, weight);
   }
   // The last vector first: the one before overwrites what both hold.
-  for (std::int64_t v = vectors; v-- > 0;)
-    code.store(scores, code.add(start, first_of(v)), sum_type, weights[static_cast<std::size_t>(v)]);
+  for (std::int64_t v = vectors; v-- > 0;) store_weights(r, first_of(v), found[static_cast<std::size_t>(v)]);
+  if (by_lane) store_weights(r, code.constant(n.keys), number(0));
   code.store(sums, code.add(slot, r), sum_type, code.horizontal(mlir::vector::CombiningKind::ADD, sum));
 }
 
