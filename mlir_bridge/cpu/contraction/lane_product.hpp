@@ -33,8 +33,8 @@ struct lane_products {
   std::string_view arm = {};
   // The instruction of AMX for these factors (matrix_tile.hpp): "tdpbf16ps", "tdpbusd", ...; empty if there is none.
   std::string_view matrix = {};
-  // Whether vectors of these factors pay, beside what they are widened to. On processors with AMX, vdpbf16ps has half the
-  // throughput of multiply-adds of f32: only matrix registers pay there.
+  // Whether vectors of these factors pay, beside what they are widened to. On processors with AMX, vdpbf16ps has half
+  // the throughput of multiply-adds of f32: only matrix registers pay there.
   bool vectors = true;
 };
 
