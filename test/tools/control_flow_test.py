@@ -194,7 +194,7 @@ class ControlFlow(KilnCase):
         given = {"zero": np.array([0]), "one": np.array([1]), "axes": np.array([0, 1]), "wide": np.array([far, 1]), "far": np.array([far, far], np.float32), "far1": np.array([far], np.float32),
                  "all": np.array([far]), "never": np.array([False, False]), "low": np.array([-far]), "yes": np.array(True), "nothing": np.zeros(4, np.float32), "stride": np.array([1])}
         nodes = [helper.make_node("Shape", ["x"], ["dims"]), helper.make_node("Gather", ["dims", "zero"], ["trips"]),
-                 helper.make_node("Loop", ["trips", "yes", "nothing", "x", "stride"], ["y", "", ""], body=body)]
+                 helper.make_node("Loop", ["trips", "yes", "nothing", "x", "stride"], ["y", "rows_end", "k_end"], body=body)]
         return self.save("m.onnx", nodes, [tensor("x", ["n", 4])], [tensor("y", [4])], [numpy_helper.from_array(a, name) for name, a in given.items()])
 
     def test_elements_of_trips_as_tensorflow_takes_them(self):

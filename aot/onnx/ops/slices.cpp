@@ -68,13 +68,8 @@ class element_facts {
     }
     if (i.op().is<broadcast>() && inputs[0].type().elements() == dim(1)) return value_of(inputs[0], 0);
     if (i.op().is<concat>()) {
-      for (value part : inputs) {
-        const dim length = part.type().elements();
-        if (!length.is_static()) return std::nullopt;
-        if (at < length.value()) return value_of(part, at);
-        at -= length.value();
-      }
-      return std::nullopt;
+      const value part = part_with(i, at);
+      return part ? value_of(part, at) : std::nullopt;
     }
     const auto* e = i.op().get_if<elementwise>();
     if (!e) return std::nullopt;
@@ -93,12 +88,27 @@ class element_facts {
     if (const auto element = value_of(v, at)) return b_.facts().at_least(*element, least);
     const auto inputs = v.producer->inputs();
     if (v.producer->op().is<convert>()) return at_least(inputs[0], at, least);
+    if (v.producer->op().is<concat>()) {
+      const value part = part_with(*v.producer, at);
+      return part && at_least(part, at, least);
+    }
     const auto* e = v.producer->op().get_if<elementwise>();
     return e && e->function == fn::max && (at_least(inputs[0], at, least) || at_least(inputs[1], at, least));
   }
 
  private:
   using fn = scalar_function;
+
+  // The part of a joined vector that holds the element; `at` becomes the place in it. Empty if sizes are not known.
+  static value part_with(const instruction& joined, std::int64_t& at) {
+    for (value part : joined.inputs()) {
+      const dim length = part.type().elements();
+      if (!length.is_static()) return {};
+      if (at < length.value()) return part;
+      at -= length.value();
+    }
+    return {};
+  }
 
   static std::int64_t size_of(const known_elements& all) { return static_cast<std::int64_t>(all.size()); }
 
