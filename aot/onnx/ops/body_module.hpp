@@ -11,7 +11,7 @@
 
 namespace kiln::onnx_import {
 
-// What the names of parameters begin with that are outer values.
+// The names of a body's parameters that are outer values begin with this.
 inline constexpr std::string_view outer_prefix = "outer.";
 
 // The outer values that a body takes as arguments, in order of first use. Constants are not among them.
