@@ -77,6 +77,15 @@ value split_heads(builder& b, value x, std::int64_t heads) {
   return b.with_dims(x, {dims.at(0), dims.at(1), heads, dims.at(2).value() / heads});
 }
 
+query_key_values packed_heads(node& n, std::int64_t heads, std::int64_t key_heads) {
+  builder& b = n.b;
+  if (n.has(1))
+    return {split_heads(b, n.in(0), heads), split_heads(b, n.in(1), key_heads), split_heads(b, n.in(2), key_heads)};
+  value all = split_heads(b, n.in(0), heads + 2 * key_heads);
+  return {b.slice_axis(all, 2, 0, heads), b.slice_axis(all, 2, heads, key_heads),
+          b.slice_axis(all, 2, heads + key_heads, key_heads)};
+}
+
 value heads_first(builder& b, value x) { return b.permuted(x, {0, 2, 1, 3}); }
 
 value join_heads(builder& b, value x) {

@@ -10,6 +10,12 @@ namespace kiln::onnx_import {
 
 // Reshapes [B, S, N*H] to [B, S, N, H].
 value split_heads(builder& b, value x, std::int64_t heads);
+// Query [B, S, N, H], key and values [B, S, G, H] of inputs 0 to 2 [B, S, heads * H]; without input 1, all three lie in
+// input 0 [B, S, (N + 2*G) * H].
+struct query_key_values {
+  value query, key, values;
+};
+query_key_values packed_heads(node& n, std::int64_t heads, std::int64_t key_heads);
 // Transposes [B, S, N, H] to [B, N, S, H], or back.
 value heads_first(builder& b, value x);
 // Reshapes [B, S, N, H] to [B, S, N*H].

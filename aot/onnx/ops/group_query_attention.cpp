@@ -136,17 +136,7 @@ value group_rotated(node& n, value x, const places& at) {
 std::vector<value> group_query_attention(node& n) {
   builder& b = n.b;
   std::int64_t heads = number_of_heads(n), key_heads = number_of_heads(n, "kv_num_heads");
-  value query, key, values;
-  if (n.has(1)) {
-    query = split_heads(b, n.in(0), heads);
-    key = split_heads(b, n.in(1), key_heads);
-    values = split_heads(b, n.in(2), key_heads);
-  } else {
-    value all = split_heads(b, n.in(0), heads + 2 * key_heads);
-    query = b.slice_axis(all, 2, 0, heads);
-    key = b.slice_axis(all, 2, heads, key_heads);
-    values = b.slice_axis(all, 2, heads + key_heads, key_heads);
-  }
+  auto [query, key, values] = packed_heads(n, heads, key_heads);
   const dim batch = query.type().dims.at(0), queries = query.type().dims.at(1);
   places at = places_of(n, batch, queries);
   if (n.has(14) != n.has(15)) invalid("q_norm_weight and k_norm_weight come together");

@@ -81,17 +81,7 @@ std::vector<value> sparse_attention(node& n) {
     invalid(std::to_string(key_heads) + " heads of keys do not divide " + std::to_string(heads) + " heads");
   if (n.rank(3) != 4 || n.rank(4) != 4)
     invalid("the buffers of keys and values are " + n.type(3).str() + " and " + n.type(4).str() + ", not of rank 4");
-  value query, key, values;
-  if (n.has(1)) {
-    query = split_heads(b, n.in(0), heads);
-    key = split_heads(b, n.in(1), key_heads);
-    values = split_heads(b, n.in(2), key_heads);
-  } else {
-    value all = split_heads(b, n.in(0), heads + 2 * key_heads);
-    query = b.slice_axis(all, 2, 0, heads);
-    key = b.slice_axis(all, 2, heads, key_heads);
-    values = b.slice_axis(all, 2, heads + key_heads, key_heads);
-  }
+  auto [query, key, values] = packed_heads(n, heads, key_heads);
   const dim batch = query.type().dims[0], queries = query.type().dims[1], keys = n.dims(3)[2];
   // A prompt fills the buffers from their start; its shorter entries are padded at their ends.
   value is_prompt =
