@@ -127,7 +127,7 @@ const operator_row& operator_of(const import_state& state, const std::string& do
 void know_elements(import_state& state, builder& b, const std::string& name, value input) {
   const shape& type = input.type();
   bool fits = type.is_static() && (type.type == element_type::boolean || is_integer(type.type)) &&
-              type.element_count() <= max_value_elements;
+              type.element_count() <= max_value_elements && !(state.plain_inputs && state.plain_inputs->contains(name));
   if (!fits) return;
   known_elements elements;
   for (std::int64_t i = 0; i < type.element_count(); ++i) {

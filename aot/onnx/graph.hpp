@@ -52,6 +52,8 @@ struct import_state {
   dim_params dimensions = {};  // dimensions of the main graph's inputs
   // Whether elements of the main graph's small integer inputs are treated as symbols.
   bool values_as_symbols = false;
+  // Inputs of which it is known that they decide no size; null if none is (input_values.hpp).
+  const std::set<std::string>* plain_inputs = nullptr;
   // Whether numbers that the main graph computes may become symbols, too (sizes_of_data.hpp), and those that did.
   bool data_decides_sizes = false;
   std::vector<size_of_data_symbol> sizes_of_data = {};

@@ -138,7 +138,9 @@ void record_texts(import_state& state, const std::vector<value>& outputs, const 
   }
 }
 
-program import_once(::onnx::ModelProto model, const std::string& what, import_state& state) {
+// Sets `plain_inputs` to the inputs that could be imported without knowing their elements (check_values()).
+program import_once(::onnx::ModelProto model, const std::string& what, import_state& state,
+                    std::set<std::string>& plain_inputs) {
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
   for (const auto& f : model.functions()) state.functions.emplace(key_of(f), &f);
   builder b(state.result.main(), state.known, state.budget);
@@ -163,6 +165,7 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   erase_dead(state);
   state.result.guards = state.known.guards;
   record_symbols(state);
+  plain_inputs = check_values(state);
   settle_bounded_dims(state);
   for (const auto& [domain, version] : state.opsets)
     state.result.metadata["opset" + (domain.empty() ? "" : "." + domain)] = std::to_string(version);
@@ -173,12 +176,13 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// Each attempt to import consumes the parsed message. The import starts again in five cases. If two different symbols
+// Each attempt to import consumes the parsed message. The import starts again in six cases. If two different symbols
 // must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If values are
 // needed, the elements of small inputs become symbols; those may be negative where an operator asks for it, unless that
 // fails. If a branch must be assumed, or the branches of an If merged,
 // the next attempt does so (branch_decisions.hpp). If all of that fails with pasts that may be empty, everything is
-// tried again with pasts of at least one element. Tensors stay in the mapped file.
+// tried again with pasts of at least one element. Inputs that turn out to decide no size are imported again as data.
+// Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   const std::optional<std::string> detached = file ? detach_tensors(bytes) : std::nullopt;
@@ -191,6 +195,9 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   // Least values of elements of inputs that may be negative; no longer used once an import with them has failed.
   std::map<std::string, std::int64_t> least_values;
   bool values_may_be_negative = true;
+  // Inputs whose elements decide no size, and the program that takes them to be at least 0, for want of a better one.
+  std::set<std::string> plain_inputs;
+  std::optional<program> found;
   constexpr int most_attempts = 256;
   constexpr std::size_t bytes_of_node = 2048;  // parsing takes the time of a node
   const std::size_t most_work = 2 * options.max_nodes;
@@ -203,12 +210,18 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
     state.values_as_symbols = values_as_symbols;
     state.data_decides_sizes = data_decides_sizes;
     if (values_may_be_negative) state.least_values = &least_values;
+    state.plain_inputs = &plain_inputs;
     state.pasts_may_be_empty = pasts_may_be_empty;
     state.branches = &branches;
     branches.begin();
     try {
-      return import_once(std::move(model), what, state);
+      std::set<std::string> plain;
+      program imported = import_once(std::move(model), what, state, plain);
+      if (plain.empty()) return imported;
+      found = std::move(imported);
+      plain_inputs.merge(plain);
     } catch (const error& e) {
+      if (found) return *std::move(found);
       // The options are wrong, whatever failed before.
       if (data_decides_sizes && e.kind() == error_kind::usage) throw;
       work += state.budget.work() + bytes.size() / bytes_of_node;

@@ -78,6 +78,25 @@ std::int64_t least_value(const import_state& state, const dim& symbol) {
   return found == state.least_values->end() ? 0 : found->second;
 }
 
+std::set<std::string> check_values(import_state& state) {
+  std::set<std::string> plain;
+  if (!state.values_as_symbols) return plain;
+  for (value p : state.result.main().parameters()) {
+    const std::string name = module::parameter_name(p);
+    const shape& type = p.type();
+    if (!is_integer(type.type) || (state.plain_inputs && state.plain_inputs->contains(name))) continue;
+    std::vector<dim> known;
+    if (type.is_static() && type.element_count() <= max_value_elements)
+      for (std::int64_t i = 0; i < type.element_count(); ++i) known.push_back(value_symbol(name, i));
+    for (summary s : {summary::max, summary::min, summary::sum})  // other symbols are at least 1
+      if (const dim symbol = value_symbol(name, s); state.known.facts.lower(symbol) == 0) known.push_back(symbol);
+    if (!known.empty() && !decides_sizes(state.result.symbols, name)) plain.insert(name);
+    for (const dim& symbol : known)
+      state.result.symbols.emplace(symbol.str(), dim_range{least_value(state, symbol), INT64_MAX, {}});
+  }
+  return plain;
+}
+
 void know_summary(node& n, summary s, value data, value result) {
   import_state& state = n.owner.state();
   if (!state.values_as_symbols || &n.b.target() != &state.result.main()) return;
@@ -88,6 +107,7 @@ void know_summary(node& n, summary s, value data, value result) {
   const auto* input = data.producer->op().get_if<parameter>();
   if (!input || (!holds_integers(data.type().type) && data.type().type != element_type::boolean)) return;
   if (n.b.known(result)) return;  // by its elements
+  if (state.plain_inputs && state.plain_inputs->contains(input->name_in_module)) return;
   const dim symbol = value_symbol(input->name_in_module, s);
   state.known.facts.set_range(symbol.str(), 0, INT64_MAX);
   n.b.set_known(result, {symbol});

@@ -60,13 +60,16 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
   return std::nullopt;
 }
 
-bool equal_only_at_one(const dim& a, const dim& b) try {
+bool equal_only_at_one(const dim& a, const dim& b, const dim_facts& facts) try {
   const auto symbols = (a + b).symbols();
+  auto is_flag = [&](const std::string& symbol) {
+    return facts.lower(dim::symbol(symbol)) == 0 && facts.upper(dim::symbol(symbol)) == 1;
+  };
   bool one = false;
   for (std::int64_t size :
        {2, 3, 5, 8, 12, 16, 31, 64, 100, 128, 200, 224, 384, 500, 512, 640, 1000, 1024, 1500, 4096}) {
     dim_bindings sizes;
-    for (const std::string& symbol : symbols) sizes[symbol] = size;
+    for (const std::string& symbol : symbols) sizes[symbol] = is_flag(symbol) ? size % 2 : size;
     const std::int64_t x = a.substitute(sizes).value(), y = b.substitute(sizes).value();
     if (x == y && x > 1) return false;  // there may be no elements for small sizes
     one |= (x == 1) != (y == 1);

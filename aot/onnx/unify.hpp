@@ -33,7 +33,7 @@ std::optional<std::pair<std::string, dim>> make_equal(const dim& a, const dim& b
 
 // Returns true if for usual sizes the two dims are never equal, except where both are 1 or 0, but one of them is 1 for
 // some.
-bool equal_only_at_one(const dim& a, const dim& b);
+bool equal_only_at_one(const dim& a, const dim& b, const dim_facts& facts);
 
 // From now on the two dimensions of the error are assumed to be equal, and a guard checks that at run time. Throws the
 // error if a symbol can be replaced instead, or if the dimensions are never equal.

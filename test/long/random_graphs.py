@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Random ONNX graphs against onnxruntime, through the command line: compile, run, compare.
 
-    random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--keep DIR] [--seconds S]
+    random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--control SHARE] [--keep DIR] [--seconds S]
 
-Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py and random_special.py;
-onnxruntime computes each as it is added, so every value is known. What kiln refuses at compile time is counted by
+Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py, random_special.py and
+random_control.py; onnxruntime computes each as it is added, so every value is known. What kiln refuses at compile time is counted by
 reason and is no failure; any other error, a signal or a wrong number is: the graph is then shrunk, by cutting nodes and
 making their results inputs, and kept as DIR/SEED.onnx with its inputs. Exits 1 after failures.
 """
 import argparse
 import collections
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -23,7 +24,8 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import random_operators as operators
-import random_movement  # adds its makers
+import random_control  # adds its makers
+import random_movement
 import random_special
 
 OPSET = 20
@@ -44,17 +46,14 @@ def is_small(array):
     return bool((scaled == np.round(scaled)).all() and np.abs(array).max(initial=0) < most)
 
 
-class Graph:
-    def __init__(self, seed, nodes, counted):
-        self.rng = np.random.default_rng(seed)
+class Scope:
+    """Values that nodes may take, and nodes: what makers see of a graph or of a body in it."""
+
+    def __init__(self, rng, prefix, depth):
+        self.rng, self.prefix, self.depth = rng, prefix, depth
         self.values, self.nodes = [], []
-        self.open = {}
-        for _ in range(int(self.rng.integers(1, 4))):
-            self.input(self.numbers(self.dims(), np.dtype(self.rng.choice(["float32"] * 8 + ["float16", "float64", "int8", "int32", "int64", "bool"]))))
-        weights = np.array([w for w, _ in operators.MAKERS], float)
-        if self.rng.random() < counted:
-            weights[[m is random_special.counted for _, m in operators.MAKERS].index(True)] = 12
-        wanted = int(self.rng.integers(nodes[0], nodes[1] + 1))
+
+    def fill(self, wanted, weights):
         for _ in range(20 * wanted):
             if len(self.nodes) == wanted:
                 break
@@ -62,23 +61,12 @@ class Graph:
             if proposal:
                 self.add(*proposal)
 
-    def dims(self):
-        rank = int(self.rng.choice([0, 1, 2, 3, 4, 5], p=[0.03, 0.12, 0.25, 0.25, 0.3, 0.05]))
-        return self.rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 33], rank, p=[0.005, 0.145, *[0.08] * 8, 0.1, 0.07, 0.04]).tolist()
-
     def numbers(self, dims, kind):
         if kind == np.bool_:
             return self.rng.random(dims) > 0.5
         low = 0 if kind == np.uint8 else -8
         whole = self.rng.integers(low, 9, dims)
         return np.asarray(whole if np.dtype(kind).kind in "iu" else whole / 4, kind)
-
-    def name(self):
-        return f"v{len(self.values)}"
-
-    def input(self, array):
-        self.values.append(Value(self.name(), np.asarray(array), True, "input"))
-        return self.values[-1]
 
     def constant(self, array):
         return Value(f"c{int(self.rng.integers(1 << 62))}", np.ascontiguousarray(array), True, "constant")
@@ -96,26 +84,90 @@ class Graph:
         dims = [d if self.rng.random() < 0.6 else 1 for d in v.array.shape]
         return self.constant(self.numbers(dims[int(self.rng.integers(len(dims) + 1)):], v.array.dtype))
 
-    def add(self, operator, inputs, attributes, outputs):
-        names = [f"v{len(self.values) + k}" for k in range(outputs)]
+    def add(self, operator, inputs, attributes, outputs, captured=()):
+        """Adds a node if onnxruntime computes it and its results are small. `captured`: values that its bodies take from outside.
+        Returns whether it was added."""
+        names = [f"{self.prefix}{len(self.values) + k}" for k in range(outputs)]
         node = operators.node_of(operator, [v.name if v else "" for v in inputs], names, attributes)
+        inputs = [*inputs, *captured]
         given = {v.name: v for v in inputs if v}
         try:
-            results = run_onnxruntime(model_of([node], given, names), {v.name: v.array for v in given.values() if v.source != "constant"})
+            run = run_apart if operator in ("If", "Loop", "Scan") else run_onnxruntime
+            results = run(model_of([node], given, names), {v.name: v.array for v in given.values() if v.source != "constant"})
         except Exception:  # not a valid node, or one that onnxruntime lacks
-            return
+            return False
         for r in results:
             if r.size > 40000 or r.dtype.kind == "f" and not (np.isfinite(r).all() and np.abs(r).max(initial=0) < 1000):
-                return
+                return False
         exact = operator in operators.KEEPS_EXACT and all(v.exact for v in given.values())
-        node.name = f"n{len(self.nodes)}"
+        node.name = f"n{self.prefix}{len(self.nodes)}"
         self.nodes.append((node, inputs))
         for name, r in zip(names, results):
             self.values.append(Value(name, r, r.dtype.kind != "f" or exact and is_small(r), node))
+        return True
+
+
+class Graph(Scope):
+    def __init__(self, seed, nodes, counted, control):
+        super().__init__(np.random.default_rng(seed), "v", 0)
+        self.open = {}
+        for _ in range(int(self.rng.integers(1, 4))):
+            self.input(self.numbers(self.dims(), np.dtype(self.rng.choice(["float32"] * 8 + ["float16", "float64", "int8", "int32", "int64", "bool"]))))
+        makers = [m for _, m in operators.MAKERS]
+        weights = np.array([w for w, _ in operators.MAKERS], float)
+        if self.rng.random() < counted:
+            weights[makers.index(random_special.counted)] = 12
+        if self.rng.random() < control:
+            for m in random_control.MAKERS:
+                weights[makers.index(m)] = 40
+        self.weights = weights
+        self.fill(int(self.rng.integers(nodes[0], nodes[1] + 1)), weights)
+
+    def dims(self):
+        rank = int(self.rng.choice([0, 1, 2, 3, 4, 5], p=[0.03, 0.12, 0.25, 0.25, 0.3, 0.05]))
+        return self.rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 33], rank, p=[0.005, 0.145, *[0.08] * 8, 0.1, 0.07, 0.04]).tolist()
+
+    def input(self, array):
+        self.values.append(Value(f"v{len(self.values)}", np.asarray(array), True, "input"))
+        return self.values[-1]
 
     def outputs(self):
-        used = {name for node, _ in self.nodes for name in node.input}
+        used = {v.name for _, inputs in self.nodes for v in inputs if v}
         return [v for v in self.values if v.source not in ("input", "constant") and (v.name not in used or self.rng.random() < 0.15)]
+
+
+class Body(Scope):
+    """The body of an If, a Loop or a Scan of `outer`, which sees the values outside, too."""
+
+    def __init__(self, outer):
+        super().__init__(outer.rng, f"b{int(outer.rng.integers(1 << 30))}_", outer.depth + 1)
+        self.outer, self.weights = outer, outer.weights
+        self.values, self.arguments = list(outer.values), []
+
+    def argument(self, array, exact=False):
+        """A value that the node gives the body."""
+        self.values.append(Value(f"{self.prefix}a{len(self.values)}", np.asarray(array), exact or array.dtype.kind != "f", "input"))
+        self.arguments.append(self.values[-1])
+        return self.values[-1]
+
+    def input(self, array):
+        v = self.outer.input(array)
+        self.values.append(v)
+        return v
+
+    def own(self):
+        """The values that its nodes make."""
+        return [v for v in self.values if any(v.source is node for node, _ in self.nodes)]
+
+    def graph(self, outputs):
+        """The body as GraphProto, and what it takes from outside."""
+        local = {v.name for v in [*self.own(), *self.arguments]}
+        taken = {v.name: v for _, inputs in self.nodes for v in inputs if v and v.name not in local}
+        constants = [numpy_helper.from_array(v.array, v.name) for v in taken.values() if v.source == "constant" and v.name not in {w.name for w in self.outer.values}]
+        described = [helper.make_tensor_value_info(v.name, kind_of(v.array), None) for v in outputs]
+        arguments = [helper.make_tensor_value_info(v.name, kind_of(v.array), None if v.array.ndim else []) for v in self.arguments]
+        body = helper.make_graph([n for n, _ in self.nodes], self.prefix, arguments, described, constants)
+        return body, [v for v in taken.values() if v.source != "constant"]
 
 
 def run_onnxruntime(model, inputs):
@@ -123,6 +175,23 @@ def run_onnxruntime(model, inputs):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, inputs)
+
+
+def run_apart(model, inputs):
+    """run_onnxruntime in a process of its own: a later trip of a loop may divide by 0, which ends onnxruntime by a signal."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with os.fdopen(writer, "wb") as out:
+                pickle.dump(run_onnxruntime(model, inputs), out)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as results:
+        data = results.read()
+    os.waitpid(child, 0)
+    return pickle.loads(data)
 
 
 def kind_of(array):
@@ -147,7 +216,7 @@ class Case:
         for node, inputs in reversed(nodes):
             if any(o in needed and o not in cut for o in node.output):
                 self.nodes.insert(0, (node, inputs))
-                needed |= set(node.input)
+                needed |= {v.name for v in inputs if v}
         made = {o for node, _ in self.nodes for o in node.output}
         self.outputs = [v for v in outputs if v.name in made and v.name not in cut]
         self.given = {v.name: v for _, inputs in self.nodes for v in inputs if v and (v.name not in made or v.name in cut)}
@@ -201,6 +270,8 @@ class Checker:
                 np.save(os.path.join(folder, v.name + ".npy"), v.array)
                 given += ["--input", f"{v.name}={folder}/{v.name}.npy"]
         code, text = self.call("run", out, "--quiet", "--no-cache", "--output-dir", folder + "/out", *given, *options["run"])
+        if code == 5 and "do not broadcast" in text:  # a size that data decide is taken to be the one that it meets
+            return "refused", text
         if code:
             return "failed", f"run: exit {code}: {text[-300:]}"
         wrong = [d for d in (difference(v, np.load(f"{folder}/out/{v.name}.npy")) for v in case.outputs) if d]
@@ -246,6 +317,7 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--nodes", default="5:30")
     p.add_argument("--counted", type=float, default=0.2)
+    p.add_argument("--control", type=float, default=0.2, help="share of graphs with many If, Loop and Scan")
     p.add_argument("--keep", default="build/random_graphs")
     a = p.parse_args()
     checker, began = Checker(os.path.abspath(a.kiln)), time.monotonic()
@@ -253,7 +325,7 @@ def main():
     for seed in range(a.seed, a.seed + a.count):
         if time.monotonic() - began > a.seconds:
             break
-        graph = Graph(seed, tuple(map(int, a.nodes.split(":"))), a.counted)
+        graph = Graph(seed, tuple(map(int, a.nodes.split(":"))), a.counted, a.control)
         case = Case(graph.nodes, graph.outputs())
         if not case.nodes:
             continue

@@ -14,11 +14,13 @@ struct scan_axes {
   std::vector<std::int64_t> axes, directions;
 };
 
-// Imports a Scan over an open dimension as the operator Loop, whose body gathers the elements of this iteration.
-std::vector<value> scan_over_open_length(node& n, const scan_axes& scan, const dim& length) {
+// Imports a Scan as the operator Loop, whose body gathers the elements of this iteration.
+std::vector<value> scan_as_loop(node& n, const scan_axes& scan, const dim& length) {
   builder& b = n.b;
   auto& graph = n.graph("body");
-  const std::string prefix = "scan." + graph.name() + ".";
+  int other = 0;  // Scans of a model often have bodies of one name
+  while (n.owner.find("scan." + std::to_string(other) + ".last0")) ++other;
+  const std::string prefix = "scan." + std::to_string(other) + ".";
   auto name = [&](const char* what, std::size_t i) { return prefix + what + std::to_string(i); };
   ::onnx::NodeProto proto = n.proto;
   proto.set_op_type("Loop");
@@ -55,47 +57,6 @@ std::vector<value> scan_over_open_length(node& n, const scan_axes& scan, const d
   return import_loop(loop);
 }
 
-// Imports a Scan of `length` elements. In each iteration the body reads the scan inputs at the iteration's index.
-std::vector<value> scan_over_length(node& n, const scan_axes& scan, std::int64_t length) {
-  auto& graph = n.graph("body");
-  builder& b = n.b;
-  captures outer;
-  capture(n, graph, outer);
-  body_module body(n, "body");
-  value iteration = body.made.add_parameter("iteration", {element_type::i64, {}});
-  value go_on = body.made.add_parameter("condition", {element_type::boolean, {}});
-  std::vector<value> arguments{b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length})),
-                               b.scalar(element_type::boolean, 1)};
-  for (std::size_t i = 0; i < scan.states; ++i) {
-    arguments.push_back(n.in(i));
-    body.parameter(graph.input(static_cast<int>(i)).name(), n.type(i));
-  }
-  std::vector<value> whole;
-  for (std::size_t i = 0; i < scan.axes.size(); ++i) {
-    arguments.push_back(n.in(scan.states + i));
-    whole.push_back(body.made.add_parameter("scanned_" + std::to_string(i), n.type(scan.states + i)));
-  }
-  body.capture(outer);
-  arguments.insert(arguments.end(), outer.values.begin(), outer.values.end());
-  for (std::size_t i = 0; i < scan.axes.size(); ++i) {
-    value last = body.b.constant(literal::of<std::int64_t>({element_type::i64, {}}, {length - 1}));
-    value at = scan.directions[i] ? body.b.binary(scalar_function::sub, last, iteration) : iteration;
-    body.inside.define(graph.input(static_cast<int>(scan.states + i)).name(),
-                       body.b.add(gather{scan.axes[i]}, {whole[i], at}));
-  }
-  body.inside.run(graph);
-  auto outputs = body.inside.outputs(graph);
-  for (std::size_t i = 0; i < scan.states; ++i)
-    if (outputs[i].type() != n.type(i))
-      refuse("state " + std::to_string(i) + " changes its shape from " + n.type(i).str() + " to " +
-             outputs[i].type().str());
-  const std::size_t results = outputs.size();
-  outputs.insert(outputs.begin(), go_on);
-  auto names = numbered(outputs.size());
-  body.made.set_outputs(std::move(outputs), std::move(names));
-  return all_outputs(b.add(loop{static_cast<std::int64_t>(scan.states), length}, arguments, {&body.made}), results);
-}
-
 // Imports Scan as a loop.
 std::vector<value> import_scan(node& n) {
   auto& graph = n.graph("body");
@@ -123,8 +84,7 @@ std::vector<value> import_scan(node& n) {
     if (length) b.need_equal(*length, size, "its scan inputs have different lengths");
     else length = size;
   }
-  auto results =
-      length->is_static() ? scan_over_length(n, scan, length->value()) : scan_over_open_length(n, scan, *length);
+  auto results = scan_as_loop(n, scan, *length);
   // The scan outputs of all iterations are stacked along axis 0, in order.
   for (std::size_t i = 0; i < collected; ++i) {
     value& v = results.at(states + i);
@@ -174,7 +134,7 @@ std::vector<value> import_batched_scan(node& n) {
 std::vector<value> import_any_scan(node& n) { return n.opset < 9 ? import_batched_scan(n) : import_scan(n); }
 
 constexpr operator_row rows[] = {
-    {"Scan", import_any_scan, 8, "states keep their shapes"},
+    {"Scan", import_any_scan, 8, "states keep their shapes or grow"},
 };
 
 }  // namespace

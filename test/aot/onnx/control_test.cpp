@@ -383,6 +383,27 @@ TEST(control, a_scan_walks_its_inputs) {
   EXPECT_EQ(outputs[1].to_doubles(), (std::vector<double>{10, 6, 2, 12, 8, 4}));
 }
 
+// The rows that were seen; two Scans whose bodies have one name.
+TEST(control, a_state_of_a_scan_grows) {
+  model_builder m;
+  m.input("s0", float_type, {"1", "2"}).input("xs", float_type, {"3", "2"}).output("s").output("t");
+  m.integers("zero", {1}, {0});
+  for (const char* name : {"s", "t"}) {
+    auto& scan = m.node("Scan", {"s0", "xs"}, {name});
+    m.attribute(scan, "num_scan_inputs", 1);
+    m.attribute(scan, "scan_input_directions", std::vector<std::int64_t>{*name == 't'});
+    graph_builder body(m.body(scan, "body"));
+    body.input("s_in", float_type, {"r", "2"}).input("x", float_type, {"2"}).output("s_out");
+    body.node("Unsqueeze", {"x", "zero"}, {"row"});
+    graph_builder::attribute(body.node("Concat", {"s_in", "row"}, {"s_out"}), "axis", 0);
+  }
+  const program p = m.import();
+  const auto outputs =
+      evaluate(p.main(), std::vector<literal>{floats({1, 2}, {0, 0}), floats({3, 2}, {1, 2, 3, 4, 5, 6})});
+  EXPECT_EQ(outputs[0].to_doubles(), (std::vector<double>{0, 0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(outputs[1].to_doubles(), (std::vector<double>{0, 0, 5, 6, 3, 4, 1, 2}));
+}
+
 // f(x; axis) = Softmax(x, axis) with default axis 0, which the schema of libonnx 1.12 does not have.
 TEST(control, functions_of_the_model_are_expanded) {
   model_builder m;

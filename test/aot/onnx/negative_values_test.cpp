@@ -67,4 +67,40 @@ TEST(negative_values, are_refused_where_the_model_has_no_meaning_for_them) {
   EXPECT_NE(refusal([&] { with_integers(p, counting({5}), {{-1}}); }), "");
 }
 
+// `k` decides a size, the labels do not: -1 is the last class.
+TEST(negative_values, of_inputs_that_decide_no_size_are_data) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).input("labels", int64_type, {"2"}).input("k", int64_type, {"1"});
+  m.output("y").output("hot").output("negative");
+  m.integers("zero", {1}, {0});
+  m.integers("depth", {}, {3});
+  m.integers("none", {}, {0});
+  m.floats("values", {2}, {0, 1});
+  m.node("Slice", {"x", "zero", "k"}, {"y"});
+  m.node("OneHot", {"labels", "depth", "values"}, {"hot"});
+  m.node("Less", {"labels", "none"}, {"negative"});
+  const program p = m.import();
+  const auto results =
+      evaluate(p.bind({{"n", 5}, {"value.k.0", 2}}).main(),
+               std::vector<literal>{counting({5}), literal::from_int64({-1, 1}), literal::from_int64({2})});
+  EXPECT_EQ(results[1].to_doubles(), (std::vector<double>{0, 0, 1, 0, 1, 0}));
+  EXPECT_EQ(results[2].to_doubles(), (std::vector<double>{1, 0}));
+}
+
+// The second number decides a size, the first only a comparison.
+TEST(negative_values, of_an_input_that_decides_a_size_are_refused) {
+  model_builder m;
+  m.input("x", float_type, {"n"}).input("numbers", int64_type, {"2"}).output("y").output("negative");
+  m.integers("zero", {1}, {0});
+  m.integers("one", {1}, {1});
+  m.integers("two", {1}, {2});
+  m.node("Slice", {"numbers", "zero", "one"}, {"first"});
+  m.node("Slice", {"numbers", "one", "two"}, {"second"});
+  m.node("Slice", {"x", "zero", "second"}, {"y"});
+  m.node("Less", {"first", "zero"}, {"negative"});
+  const program p = m.import();
+  EXPECT_EQ(with_integers(p, counting({5}), {{1, 2}}).to_doubles(), (std::vector<double>{0, 1}));
+  EXPECT_NE(refusal([&] { with_integers(p, counting({5}), {{-1, 2}}); }), "");
+}
+
 }  // namespace
