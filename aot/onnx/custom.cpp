@@ -6,6 +6,7 @@
 
 #include "aot/onnx/graph.hpp"
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/tensors.hpp"
 #include "spirv/library/library.hpp"
 
 namespace kiln::onnx_import {
@@ -126,7 +127,38 @@ std::vector<const spirv::object*> custom_operators(const import_state& state, st
   return found;
 }
 
+namespace {
+
+// The floating type, other than f32, that a node of the standard wants from a kernel of the library: its `dtype`, or
+// the type of its first input.
+std::optional<element_type> other_float(const node& n, const std::vector<const spirv::object*>& candidates) {
+  const auto& library = spirv::library();
+  if (std::ranges::none_of(library, [&](const auto& o) { return &o == candidates.front() && o.domain.empty(); }))
+    return {};
+  const bool named = n.has_attribute("dtype");
+  if (!named && !n.has(0)) return {};
+  const element_type type = named ? element_type_of(n.integer("dtype", 0), "attribute 'dtype'") : n.type(0).type;
+  return is_float(type) && type != element_type::f32 ? std::optional(type) : std::nullopt;
+}
+
+// The kernels of the library compute in f32.
+std::vector<value> computed_in_f32(node& n, const std::vector<const spirv::object*>& candidates, element_type wanted) {
+  auto in_f32 = [&](value v) { return v && is_float(v.type().type) ? n.b.to_type(v, element_type::f32) : v; };
+  std::vector<value> inputs;
+  for (value v : n.all()) inputs.push_back(in_f32(v));
+  ::onnx::NodeProto proto = n.proto;
+  for (auto& attribute : *proto.mutable_attribute())
+    if (attribute.name() == "dtype") attribute.set_i(::onnx::TensorProto::FLOAT);
+  node wide(n.owner, n.b, proto, n.opset, std::move(inputs));
+  std::vector<value> results = import_custom(wide, candidates);
+  for (value& v : results) v = n.b.to_type(v, wanted);
+  return results;
+}
+
+}  // namespace
+
 std::vector<value> import_custom(node& n, const std::vector<const spirv::object*>& candidates) {
+  if (auto wanted = other_float(n, candidates)) return computed_in_f32(n, candidates, *wanted);
   // There are as many inputs as the node has, or as a candidate refers to. An omitted input becomes an empty tensor, if
   // the chosen candidate accepts that.
   std::size_t count = n.inputs();

@@ -97,7 +97,7 @@ std::vector<onnx_operator> supported_onnx_operators() {
     if (o.domain.empty() && std::ranges::none_of(result, [&](const onnx_operator& known) {
           return known.domain.empty() && known.name == o.name;
         }))
-      add(o.domain, o.name, 1, "float32; a HIP kernel");
+      add(o.domain, o.name, 1, "computed in float32; a HIP kernel");
   std::ranges::sort(result, {}, [](const onnx_operator& o) { return std::pair(o.domain, o.name); });
   return result;
 }

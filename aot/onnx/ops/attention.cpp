@@ -64,13 +64,19 @@ std::vector<value> standard_attention(node& n) {
   if (n.has(4) != n.has(5)) invalid("past_key and past_value come together");
   const dim queries = p.query.type().dims.at(2), past = n.has(4) ? n.dims(4).at(2) : dim(0);
   if (n.has(4)) p.key = b.add(concat{2}, {n.in(4), p.key}), p.values = b.add(concat{2}, {n.in(5), p.values});
+  const value present_values = p.values;  // the values may have a type of their own
+  p.values = b.to_type(p.values, p.query.type().type);
   const dim keys = p.key.type().dims.at(2), depth = p.query.type().dims.at(3);
   if (!depth.is_static() && !n.has_attribute("scale")) refuse("the depth of a head must be known");
   p.scale = n.has_attribute("scale") ? n.real("scale", 1) : 1 / std::sqrt(static_cast<double>(depth.value()));
   p.soft_cap = n.real("softcap", 0);
   bool causal = n.integer("is_causal", 0) != 0,
        windows = n.integer("left_window_size", -1) >= 0 || n.integer("right_window_size", -1) >= 0;
-  if (n.has(3)) p.mask = padded_mask(b, n.in(3), keys);
+  if (n.has(3)) {
+    // A mask of integers is added to the scores, like one of floats.
+    const bool boolean = n.type(3).type == element_type::boolean;
+    p.mask = padded_mask(b, boolean ? n.in(3) : b.to_type(n.in(3), p.query.type().type), keys);
+  }
   // The operation's causal mask is aligned with the last key. It matches the operator's mask if the queries are the
   // last rows.
   if (causal && !windows && !n.has(6) && past + queries == keys && !p.mask) p.causal = true;
@@ -88,7 +94,7 @@ std::vector<value> standard_attention(node& n) {
   if (stage < 0 || stage > 3) invalid("qk_matmul_output_mode is " + std::to_string(stage) + ", not 0 to 3");
   attention_with_scores done =
       n.wants(3) ? attend_with_scores(b, p, static_cast<score_stage>(stage)) : attention_with_scores{attend(b, p), {}};
-  return {n.rank(0) == 4 ? done.sums : join_heads(b, heads_first(b, done.sums)), p.key, p.values, done.scores};
+  return {n.rank(0) == 4 ? done.sums : join_heads(b, heads_first(b, done.sums)), p.key, present_values, done.scores};
 }
 
 // Rotates x [B, N, S, H] or [B, S, N*H]; the result has the same form. If `heads` is 0, the width of the cosines

@@ -177,18 +177,41 @@ void order_by_occurrence(builder& b, distinct_values& d) {
   for (value* v : {&d.values, &d.first, &d.counts}) *v = b.add(write, {*v, place, *v});
 }
 
+// f64 and u64 as i64 in the same order: the kernel takes signed integers of 64 bits. Of a negative f64, all bits but
+// the sign are inverted; adding 0 makes -0 equal to 0.
+value in_order_of_integers(builder& b, value x) {
+  constexpr double least = -0x1p63;
+  const element_type type = x.type().type;
+  if (type == element_type::f64) x = b.binary(fn::add, x, 0.0);
+  value bits = b.add(bit_cast{element_type::i64}, {x}), upper_half = b.binary(fn::less, bits, 0.0);
+  if (type == element_type::u64)
+    return b.where(upper_half, b.binary(fn::sub, bits, least), b.binary(fn::add, bits, least));
+  value inverted = b.binary(fn::sub, b.scalar(element_type::i64, -1), bits);
+  return b.where(upper_half, b.binary(fn::add, inverted, least), bits);
+}
+
 std::vector<value> unique(node& n) {
   builder& b = n.b;
-  if (n.type(0).is_static() && n.type(0).element_count() == 0) refuse("an input without elements");
+  const bool of_64_bits = n.type(0).type == element_type::f64 || n.type(0).type == element_type::u64;
   const bool along = n.has_attribute("axis");
+  if (n.type(0).is_static() && n.type(0).element_count() == 0) {
+    if (along) refuse("subtensors of an input without elements");
+    value none = b.constant(literal::of<std::int64_t>({element_type::i64, {0}}, {}));
+    return {b.with_dims(n.in(0), {0}), none, none, none};
+  }
   const std::int64_t axis = along ? n.axis("axis", 0, n.rank(0)) : 0;
-  value compared = b.to_type(n.in(0), sortable(n.type(0).type));
+  value compared = of_64_bits ? in_order_of_integers(b, n.in(0)) : b.to_type(n.in(0), sortable(n.type(0).type));
   if (along && has_bounded_dims(n.type(0))) refuse("subtensors of an input whose size depends on data");
   if (along) compared = lexicographic_ranks(b, compared, axis);
   distinct_values found = distinct(n, b.with_dims(compared, {compared.type().elements()}));
   if (n.integer("sorted", 1) == 0) order_by_occurrence(b, found);
-  value values = along ? b.add(gather{axis}, {n.in(0), b.binary(fn::max, found.first, 0.0)})
-                       : b.to_type(found.values, n.type(0).type);
+  value values;
+  if (along || of_64_bits) {
+    value whole = along ? n.in(0) : b.with_dims(n.in(0), {compared.type().elements()});
+    values = b.add(gather{axis}, {whole, b.binary(fn::max, found.first, 0.0)});
+  } else {
+    values = b.to_type(found.values, n.type(0).type);
+  }
   const std::int64_t least = b.facts().at_least(compared.type().elements(), 1) ? 1 : 0;
   std::vector<value> results{shortened(n, values, axis, found.count, least), shortened(n, found.first, 0, found.count),
                              found.inverse, shortened(n, found.counts, 0, found.count)};

@@ -98,7 +98,9 @@ labelled joined(builder& b, const labelled& x, const labelled& y, const std::str
   dim g = product(batch, size), m = product(left, size), k = product(summed, size), n = product(right, size);
   value a = b.with_dims(arranged(b, x, batch + left + summed, size), {g, m, k});
   value c = b.with_dims(arranged(b, y, batch + summed + right, size), {g, k, n});
-  value made = b.add(dot{false, false, a.type().type}, {a, c});
+  // Products of 8-bit integers are summed in i32, whose low byte is the sum.
+  const element_type type = a.type().type, wide = is_float(type) || storage_bits(type) > 8 ? type : element_type::i32;
+  value made = b.to_type(b.add(dot{false, false, wide}, {b.to_type(a, wide), b.to_type(c, wide)}), type);
   return {b.with_dims(made, dims_of(batch + left + right, size)), batch + left + right};
 }
 

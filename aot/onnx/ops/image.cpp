@@ -59,8 +59,7 @@ std::vector<value> col2im(node& n) {
     invalid("the columns of " + n.type(0).str() + " do not divide into blocks of " + std::to_string(elements) +
             " elements");
   op.groups = channels;
-  const element_type type = n.type(0).type, wide = is_float(type) ? compute_type(type) : element_type::f32;
-  if (!is_float(type)) refuse("element type " + std::string(name(type)) + " is not supported, only floating types");
+  const element_type type = n.type(0).type, wide = is_float(type) ? compute_type(type) : element_type::f64;
   std::vector<double> filters(static_cast<std::size_t>(columns * elements));
   for (std::int64_t c = 0; c < columns; ++c) filters[static_cast<std::size_t>(c * elements + c % elements)] = 1;
   shape weights{wide, {columns, 1}};
@@ -117,7 +116,7 @@ std::vector<value> affine_grid(node& n) {
 }
 
 constexpr operator_row rows[] = {
-    {"Col2Im", col2im, 18, "block_shape known at import; floating types"},
+    {"Col2Im", col2im, 18, "block_shape known at import"},
     {"AffineGrid", affine_grid, 20},
 };
 

@@ -56,11 +56,20 @@ value with_spare(node& n, value data, std::int64_t axis) {
   return n.b.pad_axis(data, axis, 0, 1, pad_mode::constant_, 0);
 }
 
+// A reduction of booleans is computed with bytes.
+bool reduces_booleans(node& n, scatter_reduction reduction) {
+  return reduction != scatter_reduction::none && n.type(0).type == element_type::boolean;
+}
+
 std::vector<value> scattered_elements(node& n) {
   builder& b = n.b;
   const scatter_elements op{n.axis("axis", 0, n.rank(0)), reduction_of(n)};
   const dim size = n.dims(0)[static_cast<std::size_t>(op.axis)];
   value data = n.in(0), indices = n.in(1), updates = n.in(2);
+  if (reduces_booleans(n, op.reduction)) {
+    value bytes = b.add(op, {b.to_type(data, element_type::u8), indices, b.to_type(updates, element_type::u8)});
+    return {b.to_type(bytes, element_type::boolean)};
+  }
   if (!has_bounded_dims(data.type()) && !has_bounded_dims(indices.type())) return {b.add(op, {data, indices, updates})};
   value spare = b.data_of(capacity_of(n.owner.state(), size)), end = b.dims_tensor({size}, 0);
   indices = b.to_type(indices, element_type::i64);
@@ -86,6 +95,10 @@ std::vector<value> scattered_nd(node& n) {
   builder& b = n.b;
   const scatter_nd op{reduction_of(n)};
   value data = n.in(0), indices = n.in(1), updates = n.in(2);
+  if (reduces_booleans(n, op.reduction)) {
+    value bytes = b.add(op, {b.to_type(data, element_type::u8), indices, b.to_type(updates, element_type::u8)});
+    return {b.to_type(bytes, element_type::boolean)};
+  }
   if (!has_bounded_dims(data.type()) && !has_bounded_dims(indices.type())) return {b.add(op, {data, indices, updates})};
   const auto dims = n.dims(0);
   const dim width = indices.type().dims.empty() ? dim(0) : indices.type().dims.back();
@@ -228,7 +241,11 @@ std::vector<value> tensor_scatter(node& n) {
     value index = b.where(written, place, b.scalar(element_type::i64, 0));
     update = b.add(gather_elements{axis}, {update, b.broadcast_to(index, dims)});
   }
-  return {b.where(written, update, cache)};
+  // A choice is not defined on types that have no arithmetic. f32 holds their numbers exactly.
+  const element_type type = cache.type().type;
+  const bool stored_only = storage_bits(type) < 8 || type == element_type::f8e8m0;
+  if (stored_only) update = b.to_type(update, element_type::f32), cache = b.to_type(cache, element_type::f32);
+  return {b.to_type(b.where(written, update, cache), type)};
 }
 
 constexpr operator_row rows[] = {

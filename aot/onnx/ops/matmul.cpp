@@ -59,18 +59,21 @@ std::vector<value> matmul(node& n) {
   return {matmul(n.b, n.in(0), n.in(1), n.type(0).type)};
 }
 
-// alpha * A' * B' + beta * C
+// alpha * A' * B' + beta * C. Integers are scaled as f64, because alpha and beta are real; the result is truncated.
 std::vector<value> gemm(node& n) {
   if (n.rank(0) != 2 || n.rank(1) != 2)
     invalid("A and B must be matrices, not " + n.type(0).str() + " and " + n.type(1).str());
   double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
   value result =
       n.b.add(dot{n.integer("transA", 0) != 0, n.integer("transB", 0) != 0, n.type(0).type}, {n.in(0), n.in(1)});
+  const element_type type = result.type().type;
+  const element_type scaled = is_float(type) || (alpha == 1 && beta == 1) ? type : element_type::f64;
+  result = n.b.to_type(result, scaled);
   if (alpha != 1) result = n.b.binary(fn::mul, result, alpha);
-  if (!n.has(2) || beta == 0) return {result};
-  value c = n.in(2);
+  if (!n.has(2) || beta == 0) return {n.b.to_type(result, type)};
+  value c = n.b.to_type(n.in(2), scaled);
   if (beta != 1) c = n.b.binary(fn::mul, c, beta);
-  return {n.b.add(elementwise{fn::add}, {result, n.b.broadcast_to(c, result.type().dims)})};
+  return {n.b.to_type(n.b.add(elementwise{fn::add}, {result, n.b.broadcast_to(c, result.type().dims)}), type)};
 }
 
 // Returns x - zero point in i32. A zero point per row (of a) or per column (of b) is a vector along that axis.

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "aot/onnx/operators.hpp"
+#include "aot/onnx/tensors.hpp"
 
 namespace kiln::onnx_import {
 namespace {
@@ -111,7 +112,10 @@ std::vector<value> layer_normalization(node& n) {
   value wide = b.to_type(x, compute_type(x.type().type));
   value mean = b.reduced(reduction_kind::mean, wide, axes, true), centred = b.binary(fn::sub, wide, mean);
   value variance = b.reduced(reduction_kind::mean, b.binary(fn::mul, centred, centred), axes, true);
-  return {result, mean, b.unary(fn::rsqrt, b.binary(fn::add, variance, epsilon))};
+  // Mean and deviation have the type in which the standard's formula computes them.
+  const element_type stash = element_type_of(n.integer("stash_type", ::onnx::TensorProto::FLOAT), "stash_type");
+  value inverse = b.unary(fn::rsqrt, b.binary(fn::add, variance, epsilon));
+  return {result, b.to_type(mean, stash), b.to_type(inverse, stash)};
 }
 
 // The standard's formula adds 1e-9 to the standard deviation. Adding 1e-18 to the variance is equivalent where it
@@ -173,6 +177,7 @@ std::vector<value> soft_max(node& n) {
 // Returns 1 at the first of the largest elements.
 std::vector<value> hardmax(node& n) {
   builder& b = n.b;
+  if (n.type(0).is_static() && n.type(0).element_count() == 0) return {n.in(0)};
   auto axis = n.axis("axis", n.opset < 13 ? 1 : -1, n.rank(0));
   value x = n.opset < 13 ? as_matrix(n, axis) : n.in(0);
   if (n.opset < 13) axis = 1;

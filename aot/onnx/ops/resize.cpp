@@ -160,6 +160,14 @@ value resized_by_weights(node& n, const resize& op, const std::vector<std::size_
   return b.to_type(x, n.type(0).type);
 }
 
+// Booleans are resampled as bytes.
+value resampled_elements(node& n, resize op) {
+  builder& b = n.b;
+  const bool boolean = n.type(0).type == element_type::boolean;
+  value x = boolean ? b.to_type(n.in(0), element_type::u8) : n.in(0);
+  return b.to_type(b.add(std::move(op), {x}), n.type(0).type);
+}
+
 std::vector<value> resized(node& n) {
   const auto dims = n.dims(0);
   auto axes = axes_of(n);
@@ -205,7 +213,7 @@ std::vector<value> resized(node& n) {
                         return !(dims[a] == op.dims[a]) && (is_bounded(dims[a]) || is_bounded(op.dims[a]));
                       });
   if (by_weights || computes || counts) return {resized_by_weights(n, op, axes, each, computed)};
-  return {op.dims == dims ? n.in(0) : n.b.add(std::move(op), {n.in(0)})};
+  return {op.dims == dims ? n.in(0) : resampled_elements(n, std::move(op))};
 }
 
 std::vector<value> upsampled(node& n) {
@@ -219,7 +227,7 @@ std::vector<value> upsampled(node& n) {
   if (scales.size() != dims.size())
     invalid("scales has " + std::to_string(scales.size()) + " entries for " + n.type(0).str());
   for (std::size_t i = 0; i < dims.size(); ++i) set_scale(op, i, dims.at(i), scales[i]);
-  return {n.b.add(std::move(op), {n.in(0)})};
+  return {resampled_elements(n, std::move(op))};
 }
 
 constexpr operator_row rows[] = {

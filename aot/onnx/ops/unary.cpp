@@ -142,12 +142,14 @@ std::vector<value> gelu(node& n) {
   return w.back(w.b.binary(fn::mul, half, w.b.binary(fn::add, inner, 1.0)));
 }
 
+// Integers are computed as f64, because bias and lambd are real; the result is truncated.
 std::vector<value> shrink(node& n) {
-  value x = n.in(0);
+  value x = is_float(n.type(0).type) ? n.in(0) : n.b.to_type(n.in(0), element_type::f64);
   double lambda = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
   value zero = n.b.scalar(x.type().type, 0);
   value high = n.b.where(n.b.binary(fn::greater, x, lambda), n.b.binary(fn::sub, x, bias), zero);
-  return {n.b.where(n.b.binary(fn::less, x, -lambda), n.b.binary(fn::add, x, bias), high)};
+  value result = n.b.where(n.b.binary(fn::less, x, -lambda), n.b.binary(fn::add, x, bias), high);
+  return {n.b.to_type(result, n.type(0).type)};
 }
 
 std::vector<value> clip(node& n) {
