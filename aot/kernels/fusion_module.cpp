@@ -146,6 +146,7 @@ class copier {
   }
 
   void find_parameters(value v, bool memory = false) {
+    memory &= !is_member(v);
     if (!met_.insert({v, memory}).second) return;
     if (is_parameter(v, memory)) {
       if (copies_.contains({v, memory})) return;
@@ -160,6 +161,7 @@ class copier {
   }
 
   value copy(value v, bool memory = false) {
+    memory &= !is_member(v);  // the kernel computes its members once
     if (auto found = copies_.find({v, memory}); found != copies_.end()) return found->second;
     value made = is_outside(v) ? copy_scalar(v) : copy_instruction(v);
     for (std::uint32_t i = 0; i < v.producer->outputs().size(); ++i)

@@ -15,7 +15,7 @@ namespace {
 
 // A layer's row, scattered into its cache.
 struct layer_update {
-  value stacked, scattered, rows, position;
+  value scattered, rows, position;
   std::size_t axis = 0;
 };
 
@@ -42,11 +42,10 @@ value stack_of(value v, std::int64_t layer) {
   return stack;
 }
 
-std::optional<layer_update> find_update(value stacked, value stack, std::int64_t layer) {
-  const value scattered = without_reshapes(stacked);
+// A scatter that replaces one row of its first input along an axis that is not the first, at one position for all.
+std::optional<layer_update> find_row(value scattered) {
   const auto* op = scattered.producer->op().get_if<scatter_elements>();
-  if (!op || op->reduction != scatter_reduction::none || !(stack_of(scattered.producer->inputs()[0], layer) == stack))
-    return std::nullopt;
+  if (!op || op->reduction != scatter_reduction::none) return std::nullopt;
   const value indices = scattered.producer->inputs()[1], rows = scattered.producer->inputs()[2];
   const std::vector<dim>& dims = scattered.type().dims;
   const auto axis = static_cast<std::size_t>(normalize_axis(op->axis, dims.size()));
@@ -58,7 +57,13 @@ std::optional<layer_update> find_update(value stacked, value stack, std::int64_t
     return std::nullopt;
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (!(rows.type().dims[i] == (i == axis ? dim(1) : dims[i]))) return std::nullopt;
-  return layer_update{stacked, scattered, rows, position, axis};
+  return layer_update{scattered, rows, position, axis};
+}
+
+std::optional<layer_update> find_update(value stacked, value stack, std::int64_t layer) {
+  auto found = find_row(without_reshapes(stacked));
+  if (!found || !(stack_of(found->scattered.producer->inputs()[0], layer) == stack)) return std::nullopt;
+  return found;
 }
 
 // The updates of all layers whose results `joined` stacks; empty if it does something else.
@@ -119,6 +124,22 @@ void chain(module& m, const instruction& joined, const std::vector<layer_update>
   m.replace(result, rewriter(m, at(result)).reshape_to(state, result.type().dims));
 }
 
+// Makes a scatter of one row into an input of the program an update of this input. A cache of open size counts as
+// large.
+bool update_input(module& m, instruction& i, std::size_t least_bytes) {
+  if (!i.op().is<scatter_elements>()) return false;
+  const value cache = i.inputs()[0];
+  const auto update = find_row(i.output());
+  if (!update || !cache.producer->op().is<parameter>() ||
+      (cache.type().is_static() && cache.type().bytes() < least_bytes))
+    return false;
+  const auto at = std::ranges::find_if(m.instructions(), [&](const instruction& other) { return &other == &i; });
+  const value position = position_of(m, at, *update);
+  const cache_update op{static_cast<std::int64_t>(update->axis)};
+  m.replace(update->scattered, rewriter(m, at).add(op, {cache, update->rows, position}));
+  return true;
+}
+
 }  // namespace
 
 bool chain_cache_updates::apply(module& m) const {
@@ -128,6 +149,12 @@ bool chain_cache_updates::apply(module& m) const {
     if (updates.empty()) continue;
     if (log) log->fired(name(), "stacked_caches", i.origin());
     chain(m, i, updates);
+    changed = true;
+  }
+  if (changed) m.erase_dead();
+  for (instruction& i : m.instructions()) {
+    if (!update_input(m, i, least_bytes)) continue;
+    if (log) log->fired(name(), "own_cache", i.origin());
     changed = true;
   }
   if (!changed) return false;

@@ -1,7 +1,8 @@
-// The caches of all layers in one tensor, as modules with static caches have them: each layer takes its cache from the
-// tensor, scatters a row into it, and the results are stacked again, which copies everything twice. This makes the
-// layers update the tensor one after another (ir/ops/cache_update.hpp), so that it is copied once, or not at all where
-// a run may change it in place. Comes before scattered_rows (simplify_movement).
+// Caches of a fixed number of rows, as modules with static caches have them: each layer scatters a row into its cache.
+// The cache may be an input of its own, or a part of a tensor for all layers, whose results are stacked again, which
+// copies everything twice. This makes updates of caches (ir/ops/cache_update.hpp) of the scatters, those of one tensor
+// one after another, so that it is copied once, or not at all where a run may change it in place. Comes before
+// scattered_rows (simplify_movement), which reads and writes all rows.
 #pragma once
 
 #include <cstddef>

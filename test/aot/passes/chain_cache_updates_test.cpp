@@ -69,5 +69,40 @@ TEST(chain_cache_updates, leaves_what_is_no_stack_of_all_layers) {
   EXPECT_FALSE(chain_cache_updates{}.apply(small.main()));
 }
 
+// A cache [2, 2, 5, 4] of its own: an input, or a computed value.
+program own_cache(bool computed, std::int64_t count) {
+  program p;
+  builder b(p.main());
+  module& m = b.m;
+  value cache = b.p("cache", {2, 2, 5, 4});
+  const value rows = b.p("rows", {2, 2, count, 4});
+  if (computed) cache = m.add(elementwise{scalar_function::neg}, {cache});
+  const value position = m.add_parameter("position", {element_type::i64, {count}});
+  const value places = m.add(broadcast{{2, 2, count, 4}}, {m.add(reshape{{1, 1, count, 1}}, {position})});
+  const value updated = m.add(scatter_elements{2, scatter_reduction::none}, {cache, places, rows});
+  m.set_outputs({updated, m.add(reduce{reduction_kind::sum, {2}, true}, {updated})}, {"state", "answer"});
+  return p;
+}
+
+TEST(chain_cache_updates, a_row_that_is_scattered_into_an_input_updates_it) {
+  const program before = own_cache(false, 1);
+  program after = before.clone();
+  EXPECT_TRUE(every_size.apply(after.main()));
+  after.validate();
+  EXPECT_EQ(count<cache_update>(after.main()), 1u);
+  EXPECT_EQ(count<scatter_elements>(after.main()), 0u);
+  EXPECT_FALSE(every_size.apply(after.main()));
+  for (const std::int64_t position : {0, 3, 4, -1, -5}) {
+    const std::vector inputs{random_literal({element_type::f32, {2, 2, 5, 4}}, 1),
+                             random_literal({element_type::f32, {2, 2, 1, 4}}, 2), literal::from_int64({position})};
+    EXPECT_EQ(evaluate(after.main(), inputs), evaluate(before.main(), inputs));
+  }
+  program computed = own_cache(true, 1), two = own_cache(false, 2);
+  EXPECT_FALSE(every_size.apply(computed.main()));
+  EXPECT_FALSE(every_size.apply(two.main()));
+  program small = own_cache(false, 1);
+  EXPECT_FALSE(chain_cache_updates{}.apply(small.main()));
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -90,6 +90,12 @@ TEST(joined_anchors, caches_at_equal_positions_join) {
   EXPECT_EQ(f.symbols.size(), 2u);
 }
 
+std::size_t count_in(std::string_view text, std::string_view word) {
+  std::size_t found = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
 // A step of a decoder: its caches get the rows of one id, and attention reads them, or a part of them.
 value decoder_attention(builder& b, std::int64_t queries, bool parts, bool shared, element_type type = f16) {
   const value at = b.p("at", {1}, i64);
@@ -110,7 +116,8 @@ value decoder_attention(builder& b, std::int64_t queries, bool parts, bool share
 TEST(joined_anchors, attention_joins_the_updates_of_its_caches) {
   for (bool parts : {false, true}) {
     auto f = form([&](builder& b) { decoder_attention(b, 1, parts, false); });
-    EXPECT_EQ(f.symbols.size(), 1u) << f.symbols[0];
+    ASSERT_EQ(f.symbols.size(), 1u) << f.symbols[0];
+    EXPECT_EQ(count_in(f.symbols[0], "cache_update"), 2u) << f.symbols[0];
   }
   // Several queries, 32 bits, and a part that is also an output.
   auto f = form([&](builder& b) { decoder_attention(b, 2, false, false); });
