@@ -140,7 +140,7 @@ void record_texts(import_state& state, const std::vector<value>& outputs, const 
 
 // Sets `plain_inputs` to the inputs that could be imported without knowing their elements (check_values()).
 program import_once(::onnx::ModelProto model, const std::string& what, import_state& state,
-                    std::set<std::string>& plain_inputs) {
+                    std::map<std::string, std::vector<dim>>& plain_inputs) {
   if (!model.has_graph()) throw error(error_kind::invalid_model, what + " has no graph");
   for (const auto& f : model.functions()) state.functions.emplace(key_of(f), &f);
   builder b(state.result.main(), state.known, state.budget);
@@ -195,7 +195,9 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   // Least values of elements of inputs that may be negative; no longer used once an import with them has failed.
   std::map<std::string, std::int64_t> least_values;
   bool values_may_be_negative = true;
-  // Inputs whose elements decide no size, and the program that takes them to be at least 0, for want of a better one.
+  // Once an import has told which inputs decide no size, they are imported as data. If that fails (one decides the
+  // trips of a loop whose results are not used), they may be negative; else `found` stands, which takes them to be at
+  // least 0.
   std::set<std::string> plain_inputs;
   std::optional<program> found;
   constexpr int most_attempts = 256;
@@ -215,13 +217,15 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
     state.branches = &branches;
     branches.begin();
     try {
-      std::set<std::string> plain;
+      std::map<std::string, std::vector<dim>> plain;
       program imported = import_once(std::move(model), what, state, plain);
-      if (plain.empty()) return imported;
+      if (plain.empty() || (found && plain_inputs.empty())) return imported;
       found = std::move(imported);
-      plain_inputs.merge(plain);
+      for (const auto& [name, elements] : plain) {
+        plain_inputs.insert(name);
+        for (const dim& each : elements) least_values.emplace(each.str(), -INT32_MAX);
+      }
     } catch (const error& e) {
-      if (found) return *std::move(found);
       // The options are wrong, whatever failed before.
       if (data_decides_sizes && e.kind() == error_kind::usage) throw;
       work += state.budget.work() + bytes.size() / bytes_of_node;
@@ -231,6 +235,11 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
                         " assumptions about its sizes and branches do not suffice: " + e.what());
       if (const auto* negative = dynamic_cast<const negative_value_wanted*>(&e)) {
         least_values[negative->symbol] = negative->least;
+        continue;
+      }
+      if (found && (plain_inputs.empty() || !values_may_be_negative)) return *std::move(found);
+      if (found) {
+        plain_inputs.clear();
         continue;
       }
       if (branches.again()) continue;

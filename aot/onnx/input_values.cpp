@@ -78,8 +78,8 @@ std::int64_t least_value(const import_state& state, const dim& symbol) {
   return found == state.least_values->end() ? 0 : found->second;
 }
 
-std::set<std::string> check_values(import_state& state) {
-  std::set<std::string> plain;
+std::map<std::string, std::vector<dim>> check_values(import_state& state) {
+  std::map<std::string, std::vector<dim>> plain;
   if (!state.values_as_symbols) return plain;
   for (value p : state.result.main().parameters()) {
     const std::string name = module::parameter_name(p);
@@ -90,7 +90,7 @@ std::set<std::string> check_values(import_state& state) {
       for (std::int64_t i = 0; i < type.element_count(); ++i) known.push_back(value_symbol(name, i));
     for (summary s : {summary::max, summary::min, summary::sum})  // other symbols are at least 1
       if (const dim symbol = value_symbol(name, s); state.known.facts.lower(symbol) == 0) known.push_back(symbol);
-    if (!known.empty() && !decides_sizes(state.result.symbols, name)) plain.insert(name);
+    if (!known.empty() && !decides_sizes(state.result.symbols, name)) plain[name] = known;
     for (const dim& symbol : known)
       state.result.symbols.emplace(symbol.str(), dim_range{least_value(state, symbol), INT64_MAX, {}});
   }

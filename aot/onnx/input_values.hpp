@@ -1,7 +1,7 @@
 // Inputs whose elements are given at import (`--value`), and the inputs that a value depends on.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,10 +38,10 @@ bool may_be_negative(node& n, const dim& d, std::int64_t least);
 std::int64_t least_value(const import_state& state, const dim& symbol);
 
 // That the elements are at least 0 is checked at run time for the symbols of the program. A comparison may have relied
-// on it for others. Of an input that decides no size, every element is such a one: these inputs are returned, so that
-// an import can leave their elements unknown. If an input decides some size, all its elements become symbols of the
-// program.
-std::set<std::string> check_values(import_state& state);
+// on it for others. Of an input that decides no size, every element is such a one: these inputs are returned with their
+// symbols, so that an import can leave them unknown. If an input decides some size, all its elements become symbols of
+// the program.
+std::map<std::string, std::vector<dim>> check_values(import_state& state);
 
 // If all elements of an input, possibly converted and reshaped, are reduced to `result`, and elements of inputs may
 // decide sizes (import_state::values_as_symbols), then `result` is known to be a symbol.

@@ -101,7 +101,8 @@ def loop(g):
     if results is None:
         return None
     if count is None or g.rng.random() < 0.3:
-        limit = g.constant(np.array(trips - 1, np.int64)) if g.rng.random() < 0.5 else g.input(np.array(trips - 1, np.int64))
+        last = np.array(max(trips - 1, 0), np.int64)
+        limit = g.constant(last) if g.rng.random() < 0.5 else g.input(last)
         added = body.add("Less", [trip, limit], {}, 1)
     else:
         added = body.add("Identity", [flag], {}, 1)
