@@ -1,6 +1,6 @@
 // Exponentials, logarithms and functions built on them, erf and fmod. Coefficients of the f32 polynomials are minimax
-// fits made for this file (relative error below 2e-8); those of erf are N. Juffa's. The f64 coefficients are fdlibm's
-// (log) and Cephes' (tanh).
+// fits made for this file (relative error below 3e-8); those of erf and fast_erf are N. Juffa's. The f64 coefficients
+// are fdlibm's (log) and Cephes' (tanh).
 #include <array>
 #include <limits>
 #include <numbers>
@@ -191,6 +191,19 @@ constexpr double erf_limit = 0.927734375;
 Value elementary_functions::erf(Value x) const {
   Value a = abs(x), large = sub(number(x, 1), exp(erf_exponent(*this, a)));
   return select(less(a, erf_limit), erf_small(*this, x), select(is_nan(x), x, copy_sign(large, x)));
+}
+
+// erf(x) / x is a polynomial in x^2, which is moved to [-1, 1]. At the limit and beyond, the result is exactly 1.
+Value elementary_functions::polynomial_erf(Value x) const {
+  constexpr double limit = 3.92;
+  auto clamp = [&](Value v, double bound) {
+    return select(less(v, -bound), number(v, -bound), select(less(number(v, bound), v), number(v, bound), v));
+  };
+  Value a = clamp(x, limit), t = fma(mul(a, a), 2 / (limit * limit), number(x, -1));
+  Value p = polynomial(t, {-8.43933958e-4, 2.09875777e-3, -1.39451423e-3, 1.91997364e-3, -7.66056683e-3, 1.42099485e-2,
+                           -1.99949984e-2, 2.96975691e-2, -4.34368737e-2, 5.83959967e-2, -7.4019812e-2, 9.05969739e-2,
+                           -1.09179229e-1, 1.34084553e-1, -1.80108622e-1, 3.60736817e-1});
+  return clamp(mul(p, a), 1);
 }
 
 Value elementary_functions::fast_erf(Value x) const {

@@ -62,6 +62,7 @@ constexpr auto functions = std::to_array<function_row>({
     {"atanh", true, UNARY(atanh)},
     {"fmod", true, BINARY(fmod)},
     {"erf", false, UNARY(erf)},
+    {"erf.polynomial", false, UNARY(polynomial_erf)},
     {"sin", false, UNARY(sin)},
     {"cos", false, UNARY(cos)},
     {"tan", false, UNARY(tan)},

@@ -88,6 +88,8 @@ struct elementary_functions {
   Value acosh(Value x) const;
   Value atanh(Value x) const;
   Value erf(Value x) const;
+  // erf of f32 in 22 operations without a division; its error is below 4 units in the last place where b.fma is fused.
+  Value polynomial_erf(Value x) const;
   Value pow(Value x, Value y) const;
   Value fmod(Value x, Value y) const;
   // elementary_trigonometry.cpp, f32

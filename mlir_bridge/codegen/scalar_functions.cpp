@@ -66,11 +66,13 @@ Value binary(const call& c) {
 // for bf16, which has the range of f32: some approximations do not cover it.
 bool takes_fast_form(const call& c) { return c.b.on.function && c.type == element_type::f16; }
 
-// A function that MLIR expands for f32. For f64, libm is called.
+// A function that MLIR expands for f32 where the target has no form of its own. For f64, libm is called.
 template <class Op>
 Value expanded(const call& c, const char* name) {
   if (takes_fast_form(c)) return call_libm(c.b, std::string(name) + ".fast", c.x);
   if (c.b.on.function || c.type == element_type::f64) return call_libm(c.b, name, c.x);
+  if (c.b.on.vector_function)
+    if (Value own = c.b.on.vector_function(c.b, name, c.x)) return own;
   return c.make<Op>(c.x[0]);
 }
 

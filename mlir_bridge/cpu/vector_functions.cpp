@@ -23,10 +23,11 @@ struct function_row {
   bool needs_multiply_add = false;
 };
 
-// fmod is not among them: its long division is by lanes in any case. MLIR expands tanh and erf.
+// fmod is not among them: its long division is by lanes in any case. MLIR expands tanh, and erf without multiply-add.
 constexpr auto functions = std::to_array<function_row>({{"exp", "exp.flushed"},
                                                         {"log", "log"},
                                                         {"pow", "pow"},
+                                                        {"erf", "erf.polynomial", true},
                                                         {"sin", "sin", true},
                                                         {"cos", "cos", true},
                                                         {"tan", "tan", true},

@@ -65,6 +65,21 @@ INSTANTIATE_TEST_SUITE_P(scalar, every_function, testing::ValuesIn([] {
                          }()),
                          [](const auto& info) { return std::string(enum_name(info.param)); });
 
+// GELU of a large negative number is the number times erf + 1, which must be 0.
+TEST(erf, is_exactly_one_far_from_zero) {
+  const std::vector<double> far{4.2, 5, 88, 1e30, std::numeric_limits<double>::infinity()};
+  const shape line = f32({2 * static_cast<std::int64_t>(far.size())});
+  std::vector<double> inputs, expected;
+  for (double x : far)
+    for (double sign : {1, -1}) inputs.push_back(sign * x), expected.push_back(sign);
+  auto m = fusion({line}, [](module& m, const std::vector<value>& p) {
+    return std::vector<value>{m.add(elementwise{scalar_function::erf}, p)};
+  });
+  for (const target_row& target : runnable_targets())
+    expect_close(loaded_kernel(*m, target).run(std::vector{literal::from_doubles(line, inputs)})[0],
+                 literal::from_doubles(line, expected), {0, 0}, target.name);
+}
+
 TEST(map, converts_between_every_pair_of_types) {
   for (element_type from : computing_types)
     for (element_type to : computing_types) {
