@@ -259,10 +259,22 @@ class depthwise_emitter {
   // Loads the channels that `lanes` features from `feature` on are computed from.
   Value load_channels(Value offset, Value feature, std::int64_t lanes) {
     if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.memory.type, lanes);
-    if (lanes == 1)
-      return code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.memory.type, 1);
+    if (lanes % multiplier == 0 || multiplier % lanes == 0) {
+      // `feature` is a multiple of `lanes`: each of consecutive channels serves `multiplier` lanes, or one serves all.
+      const std::int64_t count = std::max<std::int64_t>(1, lanes / multiplier);
+      Value loaded =
+          code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.memory.type, count);
+      return count == 1 ? code.splat(loaded, lanes) : repeat_lanes(loaded, lanes / count);
+    }
     Value each = code.div(code.add(code.splat(feature, lanes), code.lane_numbers(lanes)), multiplier);
     return code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.memory.type);
+  }
+
+  // Returns a vector in which every lane of `v` stands `count` times in succession.
+  Value repeat_lanes(Value v, std::int64_t count) {
+    std::vector<std::int64_t> order;
+    for (std::int64_t i = 0; i < code_builder::lanes_of(v) * count; ++i) order.push_back(i / count);
+    return code.make<mlir::vector::ShuffleOp>(v, v, order);
   }
 
   kernel_emitter& e;
