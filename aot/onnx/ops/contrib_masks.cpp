@@ -21,20 +21,26 @@ value padding_scores(node& n, value mask, const dim& batch, const dim& queries, 
   auto added = [&](value kept) {
     return b.where(kept, b.scalar(element_type::f32, 0), b.scalar(element_type::f32, fill));
   };
-  if (dims.size() == 2 && dims.at(1) == keys)
+  const std::string misfit = "the mask " + mask.type().str() + " does not fit the attention";
+  if (dims.size() == 2) {
+    b.need_equal(dims.at(1), keys, misfit);
     return added(b.binary(fn::greater, b.with_dims(mask, {dims.at(0), 1, 1, keys}), 0.0));
-  if (dims.size() == 3 && dims.at(1) == queries && dims.at(2) == keys)
+  }
+  if (dims.size() == 3) {
+    b.need_equal(dims.at(1), queries, misfit);
+    b.need_equal(dims.at(2), keys, misfit);
     return added(b.binary(fn::greater, b.with_dims(mask, {dims.at(0), 1, queries, keys}), 0.0));
+  }
   // Lengths of packed sequences: the key lengths, then cumulative sums, which only a kernel for packed tokens needs.
-  bool packed = dims.size() == 1 && dims.at(0) == batch * dim(3) + dim(2);
-  if (dims.size() == 1 && (packed || dims.at(0) == batch || dims.at(0) == batch * dim(2))) {
+  if (dims.size() == 1) {
+    const bool packed = dims.at(0) == batch * dim(3) + dim(2), starts = dims.at(0) == batch * dim(2);
+    if (!packed && !starts) b.need_equal(dims.at(0), batch, misfit);
     value key = b.iota_like(mask.type().type, {keys}, 0);
-    bool starts = dims.at(0) == batch * dim(2);
     if (starts && !batch.is_static())
       refuse("a mask of starts and ends needs a number for dimension '" + batch.str() +
              "'; give it a value with --dim");
     auto bounds = [&](std::int64_t part) {
-      value own = dims.at(0) == batch ? mask : b.slice_axis(mask, 0, part ? part * batch.value() : 0, batch);
+      value own = !packed && !starts ? mask : b.slice_axis(mask, 0, part ? part * batch.value() : 0, batch);
       return b.with_dims(own, {batch, 1, 1, 1});
     };
     value kept = b.binary(fn::less, key, bounds(0));

@@ -57,6 +57,19 @@ class selection {
   std::map<std::pair<std::string, std::string>, value> counts_;
 };
 
+// skl2onnx's KNNImputer gives a matrix in one branch and the same matrix with an axis of 1 in the other one. Returns v
+// without those axes of 1 that `wanted` does not have; v itself if its other axes are not as many as those of `wanted`.
+value without_extra_axes(builder& b, value v, const shape& wanted) {
+  std::vector<dim> kept;
+  std::size_t extra = v.type().rank() - std::min(v.type().rank(), wanted.rank());
+  for (const dim& size : v.type().dims) {
+    const bool fits = kept.size() < wanted.rank() && size == wanted.dims[kept.size()];
+    if (extra > 0 && size == dim(1) && !fits) --extra;
+    else kept.push_back(size);
+  }
+  return kept.size() == wanted.rank() ? b.with_dims(v, kept) : v;
+}
+
 }  // namespace
 
 bool needs_bounded_dims(node& n, const ::onnx::GraphProto& branch) {
@@ -76,10 +89,11 @@ std::vector<value> merged_branches(node& n, value condition, const std::vector<v
     for (value v : {yes[i], no[i]})
       if (find_compound(n.owner.state(), v))
         throw value_needed("a branch gives a sequence or an optional, so its condition must be known at import");
-    const shape &left = yes[i].type(), &right = no[i].type();
+    value first = without_extra_axes(n.b, yes[i], no[i].type()), second = without_extra_axes(n.b, no[i], first.type());
+    const shape &left = first.type(), &right = second.type();
     if (left.type != right.type || left.rank() != right.rank())
       throw value_needed("its branches give different shapes, " + left.str() + " and " + right.str());
-    results.push_back(select.of(yes[i], no[i]));
+    results.push_back(select.of(first, second));
   }
   return results;
 }

@@ -361,6 +361,26 @@ TEST(bounded_dims, a_slice_between_computed_places_in_a_loop) {
 }
 
 // y = the sum, the maximum or the first row of x[start:end], as EmbeddingBag is exported: Ifs in an If in a Loop.
+// skl2onnx's KNNImputer: one branch gives the row with an axis of 1 before it.
+TEST(bounded_dims, merged_branches_may_differ_by_an_axis_of_one) {
+  model_builder m;
+  m.input("x", float_type, {"3"}).input("c", bool_type, {}).output("y", int64_type);
+  m.integers("row", {1}, {-1});
+  auto& branch = m.node("If", {"c"}, {"y"});
+  graph_builder yes(m.body(branch, "then_branch")), no(m.body(branch, "else_branch"));
+  yes.output("t", int64_type);
+  yes.node("NonZero", {"x"}, {"t"});
+  no.output("e", int64_type);
+  no.node("NonZero", {"x"}, {"places"});
+  no.node("Reshape", {"places", "row"}, {"e"});
+  program p = m.import();
+  for (bool taken : {true, false}) {
+    auto y = run(p, {floats({3}, {1, 0, 1}), literal::scalar(element_type::boolean, taken)})[0];
+    EXPECT_EQ(y.type().dims, (std::vector<dim>{2}));
+    EXPECT_EQ(y.to_int64(), (std::vector<std::int64_t>{0, 2}));
+  }
+}
+
 TEST(bounded_dims, nested_branches_read_and_give_slices_between_computed_places) {
   model_builder m;
   m.input("x", float_type, {"5", "2"}).input("at", float_type, {"2"}).input("how", float_type, {"2"}).output("y");

@@ -281,6 +281,27 @@ TEST(open_operators, distances_of_rows) {
   }
 }
 
+// onnxruntime's optimizer fuses attention; torch's older exporter gives the axes of each input names of their own.
+TEST(open_operators, the_mask_of_a_fused_attention_has_dimensions_of_its_own) {
+  for (bool lengths : {true, false}) {
+    model_builder m;
+    std::vector<std::string> dims{"mask_batch"};
+    if (!lengths) dims.push_back("mask_length");
+    m.input("x", float_type, {"batch", "length", "4"}).input("mask", ::onnx::TensorProto::INT32, dims).output("y");
+    m.floats("w", {4, 12}, std::vector<float>(48, 0.25F));
+    m.floats("bias", {12}, std::vector<float>(12, 0.5F));
+    auto& attention = m.node("Attention", {"x", "w", "bias", "mask"}, {"y"});
+    attention.set_domain("com.microsoft");
+    graph_builder::attribute(attention, "num_heads", 2);
+    auto& contrib = *m.model.add_opset_import();
+    contrib.set_domain("com.microsoft");
+    contrib.set_version(1);
+    const literal mask = lengths ? literal::from_doubles({element_type::i32, {1}}, std::vector<double>{2})
+                                 : literal::from_doubles({element_type::i32, {1, 3}}, std::vector<double>{1, 1, 0});
+    EXPECT_EQ(run(m.import(), {wave({1, 3, 4}, 0.3), mask})[0].type().dims, (std::vector<dim>{1, 3, 4}));
+  }
+}
+
 // torch's exporter gives the past of the values a symbol of its own, and writes Attention from opset 23 on.
 TEST(open_operators, keys_and_values_of_an_attention_have_one_length) {
   model_builder m(23);
