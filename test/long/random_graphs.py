@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random ONNX graphs against onnxruntime, through the command line: compile, run, compare.
 
-    random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--control SHARE] [--keep DIR] [--seconds S]
+    random_graphs.py KILN [--count N] [--seed S] [--nodes MIN:MAX] [--counted SHARE] [--control SHARE] [--open SHARE] [--keep DIR] [--seconds S]
 
 Graph S is made of the seed S alone. Its nodes come from random_operators.py, random_movement.py, random_special.py and
 random_control.py; onnxruntime computes each as it is added, so every value is known. What kiln refuses at compile time is counted by
@@ -266,18 +266,46 @@ class Checker:
             return "refused", text
         if code:
             return "failed", f"compile: exit {code}: {text[-300:]}"
+        inputs = {v.name: v.array for v in case.given.values() if v.source != "constant"}
+        what = self.run(out, case, inputs, case.outputs, options, folder)
+        if what:
+            return ("refused" if what.startswith("refused") else "failed"), what
+        for size in options["sizes"] if open_names else ():
+            what = self.run_other(model, out, case, inputs, size, options, folder)
+            if what:
+                return "failed", f"size {size}: {what}"
+        return "ok", ""
+
+    def run(self, out, case, inputs, outputs, options, folder):
+        """"" if the file's results are `outputs`."""
         given = []
-        for v in case.given.values():
-            if v.source != "constant":
-                np.save(os.path.join(folder, v.name + ".npy"), v.array)
-                given += ["--input", f"{v.name}={folder}/{v.name}.npy"]
+        for name, array in inputs.items():
+            np.save(os.path.join(folder, name + ".npy"), array)
+            given += ["--input", f"{name}={folder}/{name}.npy"]
         code, text = self.call("run", out, "--quiet", "--no-cache", "--output-dir", folder + "/out", *given, *options["run"])
         if code == 5 and "do not broadcast" in text:  # a size that data decide is taken to be the one that it meets
-            return "refused", text
+            return "refused: " + text
         if code:
-            return "failed", f"run: exit {code}: {text[-300:]}"
-        wrong = [d for d in (difference(v, np.load(f"{folder}/out/{v.name}.npy")) for v in case.outputs) if d]
-        return ("failed", "; ".join(wrong)) if wrong else ("ok", "")
+            return f"run: exit {code}: {text[-300:]}"
+        return "; ".join(d for d in (difference(v, np.load(f"{folder}/out/{v.name}.npy")) for v in outputs) if d)
+
+    def run_other(self, model, out, case, inputs, size, options, folder):
+        """The same file where the open dimension has another size, if onnxruntime runs the model for it."""
+        for (name, axis), _ in options["open"].items():
+            if name in inputs:
+                inputs[name] = np.take(inputs[name], np.arange(size) % inputs[name].shape[axis], axis=axis)
+        try:
+            results = run_apart(onnx.load(model), inputs)
+        except Exception:
+            return ""
+        outputs = [Value(v.name, r, v.exact, v.source) for v, r in zip(case.outputs, results)]
+        if any(v.array.dtype.kind == "f" and not np.isfinite(v.array).all() for v in outputs):
+            return ""
+        what = self.run(out, case, inputs, outputs, options, folder)
+        if "exit 5" in what or what.startswith("refused"):
+            print(f"refused for size {size}: {what[:300]}", flush=True)
+            return ""
+        return what
 
 
 def shrink(checker, graph, case, options, folder):
@@ -300,14 +328,15 @@ def shrink(checker, graph, case, options, folder):
             case = smaller
 
 
-def options_of(graph, case):
+def options_of(graph, case, share):
+    """How to compile and run; in a share of the graphs the first dimension of all inputs that have the same is open."""
     rng = graph.rng
-    options = {"open": {}, "run": ["--threads", str(int(rng.integers(1, 3)))]}
+    options = {"open": {}, "run": ["--threads", str(int(rng.integers(1, 3)))], "sizes": rng.choice([1, 2, 3, 4, 5, 7, 8, 13, 16, 40], 2, replace=False).tolist()}
     if rng.random() < 0.3:
         options["run"] += ["--target", HOST]
     first = [v for v in case.given.values() if v.source == "input" and v.array.ndim]
-    if first and rng.random() < 0.2 and 0 < first[0].array.shape[0] <= 64:
-        options["open"] = {(first[0].name, 0): "N"}
+    if first and rng.random() < share and 0 < first[0].array.shape[0] <= 64:
+        options["open"] = {(v.name, 0): "N" for v in first if v.array.shape[0] == first[0].array.shape[0]}
     return options
 
 
@@ -320,6 +349,7 @@ def main():
     p.add_argument("--nodes", default="5:30")
     p.add_argument("--counted", type=float, default=0.2)
     p.add_argument("--control", type=float, default=0.2, help="share of graphs with many If, Loop and Scan")
+    p.add_argument("--open", type=float, default=0.2, help="share of graphs with an open dimension")
     p.add_argument("--keep", default="build/random_graphs")
     a = p.parse_args()
     checker, began = Checker(os.path.abspath(a.kiln)), time.monotonic()
@@ -331,7 +361,7 @@ def main():
         case = Case(graph.nodes, graph.outputs())
         if not case.nodes:
             continue
-        options = options_of(graph, case)
+        options = options_of(graph, case, a.open)
         seen.update(node.op_type for node, _ in case.nodes)
         with tempfile.TemporaryDirectory() as folder:
             outcome, what = checker.check(case, options, folder)
