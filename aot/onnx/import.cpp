@@ -1,5 +1,6 @@
 #include "aot/onnx/import.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <spdlog/spdlog.h>
@@ -176,18 +177,30 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// Each attempt to import consumes the parsed message. The import starts again in six cases. If two different symbols
-// must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If values are
-// needed, the elements of small inputs become symbols; those may be negative where an operator asks for it, unless that
-// fails. If a branch must be assumed, or the branches of an If merged,
-// the next attempt does so (branch_decisions.hpp). If all of that fails with pasts that may be empty, everything is
-// tried again with pasts of at least one element. Inputs that turn out to decide no size are imported again as data.
-// Tensors stay in the mapped file.
+// The symbols that were taken as equal to one that must now be 1, and that one itself. Empty if there are none.
+std::set<std::string> equal_to_one(const std::map<std::string, dim>& equal,
+                                   const std::pair<std::string, dim>& solution) {
+  std::set<std::string> result;
+  if (!(solution.second == dim(1))) return result;
+  for (const auto& [symbol, meaning] : equal)
+    if (meaning == dim::symbol(solution.first)) result.insert({symbol, solution.first});
+  return result;
+}
+
+// Each attempt to import consumes the parsed message. The import starts again in seven cases. If two different symbols
+// must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If such symbols
+// must then be 1, the import starts once more without taking them as equal where they broadcast. If values are needed,
+// the elements of small inputs become symbols; those may be negative where an operator asks for it, unless that fails.
+// If a branch must be assumed, or the branches of an If merged, the next attempt does so (branch_decisions.hpp). If all
+// of that fails with pasts that may be empty, everything is tried again with pasts of at least one element. Inputs that
+// turn out to decide no size are imported again as data. Tensors stay in the mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   const std::optional<std::string> detached = file ? detach_tensors(bytes) : std::nullopt;
   if (detached) bytes = std::as_bytes(std::span(*detached));
   std::map<std::string, dim> equal;
+  import_options assuming = options;
+  bool ones_may_stretch = true;  // options.may_be_one may be extended; no longer if an import with more has failed
   branch_decisions branches;
   // The failure of the first attempt that had all the assumptions it asked for.
   std::exception_ptr first_failure;
@@ -207,7 +220,7 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
     import_state state{
-        program{}, external_files(folder, file), options, import_budget(options.max_nodes), opsets_of(model), {}};
+        program{}, external_files(folder, file), assuming, import_budget(options.max_nodes), opsets_of(model), {}};
     state.equal = equal;
     state.values_as_symbols = values_as_symbols;
     state.data_decides_sizes = data_decides_sizes;
@@ -247,6 +260,12 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         if (const auto* differ = dynamic_cast<const dims_differ*>(&e))
           if (auto solution = make_equal(differ->a(), differ->b(), state.known.facts);
               solution && !equal.contains(solution->first)) {
+            const std::set<std::string> ones = equal_to_one(equal, *solution);
+            if (ones_may_stretch && !std::ranges::includes(assuming.may_be_one, ones)) {
+              assuming.may_be_one.insert(ones.begin(), ones.end());
+              equal.clear(), branches = {};
+              continue;
+            }
             for (auto& [symbol, meaning] : equal) meaning = meaning.replace({*solution});
             equal.insert(*solution);
             continue;
@@ -257,6 +276,11 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
         }
         if (values_may_be_negative && !least_values.empty()) {
           values_may_be_negative = false;
+          equal.clear(), branches = {};
+          continue;
+        }
+        if (assuming.may_be_one.size() != options.may_be_one.size()) {
+          assuming.may_be_one = options.may_be_one, ones_may_stretch = false;
           equal.clear(), branches = {};
           continue;
         }

@@ -419,6 +419,31 @@ TEST(dims, a_range_whose_step_is_a_size) {
   EXPECT_EQ(got[0].to_int64(), (std::vector<std::int64_t>{0, 2, 4}));
 }
 
+// torch's exporter writes repeat_interleave along the first axis as an Expand that fits only where one of the two sizes
+// is 1 (SAM 2). Taken as equal, both would have to be 1.
+TEST(open_dims, sizes_that_would_have_to_be_one_may_broadcast) {
+  model_builder m;
+  m.input("x", float_type, {"images", "1", "3"}).input("boxes", float_type, {"masks", "1", "1"}).output("y");
+  m.integers("zero", {1}, {0}), m.integers("three", {1}, {3});
+  m.node("Add", {"x", "boxes"}, {"sum"});
+  for (const std::string name : {"x", "boxes"}) {
+    m.node("Shape", {name}, {name + "_shape"});
+    m.node("Gather", {name + "_shape", "zero"}, {name + "_size"});
+  }
+  m.node("Mul", {"x_size", "boxes_size"}, {"rows"});
+  graph_builder::attribute(m.node("Concat", {"rows", "three"}, {"wanted"}), "axis", std::int64_t{0});
+  m.floats("half", {}, {0.5F}), m.integers("row", {2}, {-1, 3});
+  m.node("Expand", {"half", "wanted"}, {"halves"});
+  m.node("Reshape", {"sum", "row"}, {"flat"});
+  graph_builder::attribute(m.node("Concat", {"flat", "halves"}, {"y"}), "axis", std::int64_t{1});
+  const program p = m.import();
+  EXPECT_EQ(run(p, {counting({1, 1, 3}), counting({2, 1, 1})}).to_doubles(),
+            (std::vector<double>{0, 1, 2, .5, .5, .5, 1, 2, 3, .5, .5, .5}));
+  EXPECT_EQ(run(p, {counting({2, 1, 3}), counting({1, 1, 1})}).to_doubles(),
+            (std::vector<double>{0, 1, 2, .5, .5, .5, 3, 4, 5, .5, .5, .5}));
+  EXPECT_NE(refusal([&] { run(p, {counting({2, 1, 3}), counting({3, 1, 1})}); }), "");
+}
+
 // By default two open dimensions that broadcast are assumed to be equal.
 TEST(open_dims, a_dimension_may_be_one_where_the_options_say_so) {
   model_builder m(18);
