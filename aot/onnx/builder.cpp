@@ -350,7 +350,8 @@ std::optional<dim> builder::larger_if_one(const dim& a, const dim& b) {
   const auto symbols = (a + b).symbols();
   const bool told =
       std::ranges::any_of(symbols, [&](const std::string& s) { return knowledge_.may_be_one.contains(s); });
-  if (!told && !equal_only_without_past(a, b, facts()) && (make_equal(a, b, facts()) || !equal_only_at_one(a, b, facts())))
+  if (!told && !equal_only_without_past(a, b, facts()) &&
+      (make_equal(a, b, facts()) || !equal_only_at_one(a, b, facts())))
     return std::nullopt;
   // Checked as it is written: facts say that dims are at least 1, but a past may be empty.
   const dim least = dim::min(a, b), difference = dim::max(a, b) - least, most = facts().max(a, b);

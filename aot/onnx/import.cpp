@@ -10,12 +10,11 @@
 #include "aot/onnx/bounded_dims.hpp"
 #include "aot/onnx/declared_types.hpp"
 #include "aot/onnx/graph.hpp"
+#include "aot/onnx/import_assumptions.hpp"
 #include "aot/onnx/input_values.hpp"
 #include "aot/onnx/operator_versions.hpp"
 #include "aot/onnx/sizes_of_data.hpp"
-#include "aot/onnx/unify.hpp"
 #include "ir/bind_shapes.hpp"
-#include "ir/dims_differ.hpp"
 #include "ir/nearest_name.hpp"
 #include "ir/printable.hpp"
 
@@ -177,41 +176,13 @@ program import_once(::onnx::ModelProto model, const std::string& what, import_st
   return std::move(state.result);
 }
 
-// The symbols that were taken as equal to one that must now be 1, and that one itself. Empty if there are none.
-std::set<std::string> equal_to_one(const std::map<std::string, dim>& equal,
-                                   const std::pair<std::string, dim>& solution) {
-  std::set<std::string> result;
-  if (!(solution.second == dim(1))) return result;
-  for (const auto& [symbol, meaning] : equal)
-    if (meaning == dim::symbol(solution.first)) result.insert({symbol, solution.first});
-  return result;
-}
-
-// Each attempt to import consumes the parsed message. The import starts again in seven cases. If two different symbols
-// must be equal, one replaces the other; this terminates, because each attempt has one symbol less. If such symbols
-// must then be 1, the import starts once more without taking them as equal where they broadcast. If values are needed,
-// the elements of small inputs become symbols; those may be negative where an operator asks for it, unless that fails.
-// If a branch must be assumed, or the branches of an If merged, the next attempt does so (branch_decisions.hpp). If all
-// of that fails with pasts that may be empty, everything is tried again with pasts of at least one element. Inputs that
-// turn out to decide no size are imported again as data. Tensors stay in the mapped file.
+// Each attempt consumes the parsed message; import_assumptions.hpp says when it starts again. Tensors stay in the
+// mapped file.
 program import_model(std::span<const std::byte> bytes, const std::shared_ptr<const mapped_file>& file,
                      const std::string& what, const std::filesystem::path& folder, const import_options& options) {
   const std::optional<std::string> detached = file ? detach_tensors(bytes) : std::nullopt;
   if (detached) bytes = std::as_bytes(std::span(*detached));
-  std::map<std::string, dim> equal;
-  import_options assuming = options;
-  bool ones_may_stretch = true;  // options.may_be_one may be extended; no longer if an import with more has failed
-  branch_decisions branches;
-  // The failure of the first attempt that had all the assumptions it asked for.
-  std::exception_ptr first_failure;
-  bool values_as_symbols = false, data_decides_sizes = false, pasts_may_be_empty = true;
-  // Least values of elements of inputs that may be negative; no longer used once an import with them has failed.
-  std::map<std::string, std::int64_t> least_values;
-  bool values_may_be_negative = true;
-  // Once an import has told which inputs decide no size, they are imported as data. If that fails (one decides the
-  // trips of a loop whose results are not used), they may be negative; else `found` stands, which takes them to be at
-  // least 0.
-  std::set<std::string> plain_inputs;
+  import_assumptions assumed(options);
   std::optional<program> found;
   constexpr int most_attempts = 256;
   constexpr std::size_t bytes_of_node = 2048;  // parsing takes the time of a node
@@ -219,82 +190,22 @@ program import_model(std::span<const std::byte> bytes, const std::shared_ptr<con
   std::size_t work = 0;
   for (int attempt = 1;; ++attempt) {
     ::onnx::ModelProto model = parse_model(bytes, what);
-    import_state state{
-        program{}, external_files(folder, file), assuming, import_budget(options.max_nodes), opsets_of(model), {}};
-    state.equal = equal;
-    state.values_as_symbols = values_as_symbols;
-    state.data_decides_sizes = data_decides_sizes;
-    if (values_may_be_negative) state.least_values = &least_values;
-    state.plain_inputs = &plain_inputs;
-    state.pasts_may_be_empty = pasts_may_be_empty;
-    state.branches = &branches;
-    branches.begin();
+    import_state state{program{},         external_files(folder, file),
+                       assumed.options(), import_budget(options.max_nodes),
+                       opsets_of(model),  {}};
+    assumed.begin(state);
     try {
-      std::map<std::string, std::vector<dim>> plain;
-      program imported = import_once(std::move(model), what, state, plain);
-      if (plain.empty() || (found && plain_inputs.empty())) return imported;
+      std::map<std::string, std::vector<dim>> decide_no_size;
+      program imported = import_once(std::move(model), what, state, decide_no_size);
+      if (!assumed.improve(decide_no_size)) return imported;
       found = std::move(imported);
-      for (const auto& [name, elements] : plain) {
-        plain_inputs.insert(name);
-        for (const dim& each : elements) least_values.emplace(each.str(), -INT32_MAX);
-      }
     } catch (const error& e) {
-      // The options are wrong, whatever failed before.
-      if (data_decides_sizes && e.kind() == error_kind::usage) throw;
       work += state.budget.work() + bytes.size() / bytes_of_node;
       if (attempt == most_attempts || work > most_work)
         throw error(error_kind::unsupported,
                     what + ": " + std::to_string(attempt) +
                         " assumptions about its sizes and branches do not suffice: " + e.what());
-      if (const auto* negative = dynamic_cast<const negative_value_wanted*>(&e)) {
-        least_values[negative->symbol] = negative->least;
-        continue;
-      }
-      if (found && (plain_inputs.empty() || !values_may_be_negative)) return *std::move(found);
-      if (found) {
-        plain_inputs.clear();
-        continue;
-      }
-      if (branches.again()) continue;
-      if (!branches.wanted()) {
-        if (const auto* differ = dynamic_cast<const dims_differ*>(&e))
-          if (auto solution = make_equal(differ->a(), differ->b(), state.known.facts);
-              solution && !equal.contains(solution->first)) {
-            const std::set<std::string> ones = equal_to_one(equal, *solution);
-            if (ones_may_stretch && !std::ranges::includes(assuming.may_be_one, ones)) {
-              assuming.may_be_one.insert(ones.begin(), ones.end());
-              equal.clear(), branches = {};
-              continue;
-            }
-            for (auto& [symbol, meaning] : equal) meaning = meaning.replace({*solution});
-            equal.insert(*solution);
-            continue;
-          }
-        if (dynamic_cast<const value_needed*>(&e) && !values_as_symbols) {
-          values_as_symbols = true;
-          continue;
-        }
-        if (values_may_be_negative && !least_values.empty()) {
-          values_may_be_negative = false;
-          equal.clear(), branches = {};
-          continue;
-        }
-        if (assuming.may_be_one.size() != options.may_be_one.size()) {
-          assuming.may_be_one = options.may_be_one, ones_may_stretch = false;
-          equal.clear(), branches = {};
-          continue;
-        }
-        if (!first_failure) first_failure = std::current_exception();
-        if (!data_decides_sizes && (dynamic_cast<const value_needed*>(&e) || !state.bounded.empty())) {
-          values_as_symbols = values_may_be_negative = data_decides_sizes = true;
-          equal.clear(), branches = {}, least_values.clear();
-          continue;
-        }
-      }
-      if (branches.next_attempt(equal)) continue;
-      if (!state.has_empty_pasts) std::rethrow_exception(first_failure);
-      pasts_may_be_empty = values_as_symbols = data_decides_sizes = false;
-      equal.clear(), branches = {}, first_failure = nullptr;
+      if (!assumed.change(e, state)) return *std::move(found);
     }
   }
 }
