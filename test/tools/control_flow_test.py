@@ -52,6 +52,17 @@ class ControlFlow(KilnCase):
                           [tensor("x", [2, 9])], [tensor("last", [2, 9]), tensor("totals", [6])], [w, trips, always])
         self.compare(model, {"x": np.random.default_rng(5).standard_normal((2, 9)).astype(np.float32)})
 
+    def test_a_condition_that_compares_the_trip_with_an_input(self):
+        """do ... while (trip < limit), where an input says whether it begins."""
+        body = helper.make_graph(
+            [helper.make_node("Less", ["i", "limit"], ["go_on"]), helper.make_node("Add", ["a", "x"], ["sum"]), helper.make_node("Identity", ["sum"], ["each"])],
+            "body", [tensor("i", [], TensorProto.INT64), tensor("go", [], TensorProto.BOOL), tensor("a", [4])],
+            [tensor("go_on", [], TensorProto.BOOL), tensor("sum", [4]), tensor("each", [4])])
+        model = self.save("trip.onnx", [helper.make_node("Loop", ["", "begin", "x"], ["last", "all"], body=body)],
+                          [tensor("x", [4]), tensor("limit", [], TensorProto.INT64), tensor("begin", [], TensorProto.BOOL)], [tensor("last", [4]), tensor("all", [None, 4])], [])
+        for limit, begin in ((0, True), (3, True), (3, False)):
+            self.compare(model, {"x": np.arange(4, dtype=np.float32), "limit": np.array(limit), "begin": np.array(begin)})
+
     def greedy_model(self):
         """Appends the most likely next token until token 3 appears; collects the scores."""
         node, i64 = helper.make_node, TensorProto.INT64

@@ -21,9 +21,10 @@ class growing {
       : n_(n), b_(n.b), state_(n.owner.state()), graph_(std::move(graph)), parts_(parts) {
     for (std::size_t i = 0; i < parts.carried; ++i) initial_.push_back(n.type(i + 2)), given_.push_back(n.in(i + 2));
     auto known = b_.known(parts.trips);
-    if (!known) throw value_needed("its carried values grow, so its trip count must be known before it runs");
+    if (!known) throw value_needed("its values grow or are collected, so its trip count must be known before it runs");
     const std::optional<dim> most = read_condition();
-    if (known->front() == dim(INT64_MAX) && !most) refuse("its carried values grow, and nothing limits its trips");
+    if (known->front() == dim(INT64_MAX) && !most)
+      throw value_needed("its values grow or are collected, and nothing that is known limits its trips");
     counted_ = is_bounded(known->front());
     trips_ = capacity_of(state_, b_.facts().max(known->front(), 0));
     if (most) trips_ = known->front() == dim(INT64_MAX) ? *most : b_.facts().min(trips_, *most);
