@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -108,6 +110,10 @@ program compile_bytecode(const program& bound, const jit_options& options, jit_r
         fmt::format("{} of {} kernels: not in the cache (for example '{}'); run without --if-cached to compile them",
                     missing.size(), jobs.size(), missing[0]->report.symbol));
 
+  // What takes longest should begin first. Payloads of products, convolutions and attention are larger than others.
+  std::ranges::stable_sort(missing, std::ranges::greater(), [&](const job* j) {
+    return bound.kernel(content_hash::from_hex(j->group->portable.payload)).size();
+  });
   make_missing(missing, compiler, options, [&](job& j, work_claim claim) {
     compile_job(j, compiler, options.configuration.empty() && !j.configuration.empty(), std::move(claim));
   });

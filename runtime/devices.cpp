@@ -54,9 +54,7 @@ std::unique_ptr<device> open_device(std::string_view name, const device_options&
       throw error(search.driver ? error_kind::no_device : error_kind::no_driver,
                   "device '" + std::string(name) + "': is not available (" + gpu::explain(search) +
                       (search.driver ? hidden_by(which) : "") + "); see kiln devices for those that are");
-    auto opened = std::make_unique<gpu_device>(search.driver, *ordinal);
-    opened->set_wait_limit(options.wait_limit);
-    return opened;
+    return std::make_unique<gpu_device>(search.driver, *ordinal, options.in_background, options.wait_limit);
   }
   throw error(error_kind::usage,
               "device '" + std::string(name) +

@@ -18,6 +18,7 @@ struct device_options {
   unsigned threads = 0;                             // host: number of threads; 0: one per usable processor
   bool pinned = false;                              // host: pin each worker to its own processor
   std::chrono::milliseconds wait_limit{0};          // limit on waiting for a GPU's work; 0: none
+  bool in_background = false;                       // GPU: another thread makes its context (gpu_device.hpp)
   std::string cuda_library = {}, hip_library = {};  // paths of drivers, instead of the usual places
   host_allocator allocator = {};                    // host: the caller's memory
 };

@@ -54,7 +54,6 @@ class gpu_event final : public device_event {
 struct gpu_device::parts {
   parts(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal)
       : state(std::move(driver), ordinal),
-        info(gpu::query_info(state.driver(), ordinal)),
         now(state),
         own(state),
         pool(state, own.native()),
@@ -76,7 +75,6 @@ struct gpu_device::parts {
   }
 
   gpu::state state;
-  device_info info;
   scope now;
   gpu::stream own;
   gpu::memory_pool pool;
@@ -84,25 +82,40 @@ struct gpu_device::parts {
   gpu::module_table modules;
 };
 
-gpu_device::gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal)
-    : parts_(std::make_unique<parts>(std::move(driver), ordinal)) {}
+gpu_device::gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal, bool in_background,
+                       std::chrono::milliseconds wait_limit)
+    : driver_(std::move(driver)) {
+  auto make = [driver = driver_, ordinal, wait_limit] {
+    auto made = std::make_shared<parts>(driver, ordinal);
+    made->state.set_wait_limit(wait_limit);
+    return made;
+  };
+  // Without another thread, the first call that waits makes the parts.
+  const auto either = std::launch::async | std::launch::deferred;
+  if (in_background) info_ = gpu::query_info(*driver_, ordinal);
+  parts_ = std::async(in_background ? either : std::launch::deferred, make).share();
+  if (!in_background) made(), info_ = gpu::query_info(*driver_, ordinal);
+}
 
 gpu_device::~gpu_device() {
-  gpu::state& state = parts_->state;
+  try {
+    made();
+  } catch (const std::exception&) {
+    return;  // it was never opened
+  }
+  gpu::state& state = made().state;
   if (state.hung()) return;
   gpu::current_device now(state);
-  if (!state.lost()) state.note(state.wait_for_stream(parts_->own.native()));
+  if (!state.lost()) state.note(state.wait_for_stream(made().own.native()));
 }
 
-const device_info& gpu_device::info() const { return parts_->info; }
+const device_info& gpu_device::info() const { return info_; }
 
-bool gpu_device::runs(std::string_view target) const {
-  return gpu::runs_on(parts_->state.driver().which(), parts_->info.target, target);
-}
+bool gpu_device::runs(std::string_view target) const { return gpu::runs_on(driver_->which(), info_.target, target); }
 
-void gpu_device::set_wait_limit(std::chrono::milliseconds limit) { parts_->state.set_wait_limit(limit); }
+void gpu_device::set_wait_limit(std::chrono::milliseconds limit) { made().state.set_wait_limit(limit); }
 
-graph_usage gpu_device::graphs() const { return parts_->state.graphs(); }
+graph_usage gpu_device::graphs() const { return made().state.graphs(); }
 
 graph_usage graphs_of(const device& of) {
   const auto* gpu = dynamic_cast<const gpu_device*>(&of);
@@ -111,41 +124,41 @@ graph_usage graphs_of(const device& of) {
 
 device_memory gpu_device::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
-  return device_memory(*this, parts_->pool.allocate(bytes), bytes);
+  return device_memory(*this, made().pool.allocate(bytes), bytes);
 }
 
-void gpu_device::release(void* data, std::size_t bytes) noexcept { parts_->pool.free(data, bytes); }
+void gpu_device::release(void* data, std::size_t bytes) noexcept { made().pool.free(data, bytes); }
 
 void gpu_device::copy(void* to, const void* from, std::size_t bytes, device_stream* stream) {
   if (bytes == 0) return;
-  gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().copy_on_device(to, from, bytes, parts_->of(stream).native()),
-                        "copying on the device");
+  gpu::working_device now(made().state);
+  made().state.require(made().state.functions().copy_on_device(to, from, bytes, made().of(stream).native()),
+                       "copying on the device");
 }
 
 void gpu_device::upload(void* to, const void* from, std::size_t bytes, device_stream* stream) {
-  if (bytes) parts_->staging.upload(to, from, bytes, parts_->of(stream).native());
+  if (bytes) made().staging.upload(to, from, bytes, made().of(stream).native());
 }
 
 void gpu_device::download(void* to, const void* from, std::size_t bytes, device_stream* stream) {
-  if (bytes) parts_->staging.download(to, from, bytes, parts_->of(stream).native());
+  if (bytes) made().staging.download(to, from, bytes, made().of(stream).native());
 }
 
 void gpu_device::fill_zero(void* to, std::size_t bytes, device_stream* stream) {
   if (bytes == 0) return;
-  gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().fill(to, 0, bytes, parts_->of(stream).native()), "filling memory");
+  gpu::working_device now(made().state);
+  made().state.require(made().state.functions().fill(to, 0, bytes, made().of(stream).native()), "filling memory");
 }
 
 void gpu_device::set_word(void* to, std::uint32_t value, device_stream* stream) {
-  gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().fill_words(to, value, 1, parts_->of(stream).native()),
-                        "writing a number");
+  gpu::working_device now(made().state);
+  made().state.require(made().state.functions().fill_words(to, value, 1, made().of(stream).native()),
+                       "writing a number");
 }
 
 std::shared_ptr<const kernel_library> gpu_device::load(std::span<const native_kernel* const> kernels) {
-  gpu::working_device now(parts_->state);
-  return std::make_shared<gpu::library>(parts_->modules, kernels);
+  gpu::working_device now(made().state);
+  return std::make_shared<gpu::library>(made().modules, kernels);
 }
 
 namespace {
@@ -161,8 +174,8 @@ thread_local running_devices running;
 }  // namespace
 
 void gpu_device::begin_launches() noexcept {
-  if (running.depth < running.devices.size() && !parts_->state.lost())
-    running.devices[running.depth].emplace(parts_->state);
+  if (running.depth < running.devices.size() && !made().state.lost())
+    running.devices[running.depth].emplace(made().state);
   ++running.depth;
 }
 
@@ -172,8 +185,8 @@ void gpu_device::end_launches() noexcept {
 }
 
 void gpu_device::launch(const launch_request& request) noexcept {
-  gpu::state& state = parts_->state;
-  gpu::stream& stream = parts_->of(request.stream);
+  gpu::state& state = made().state;
+  gpu::stream& stream = made().of(request.stream);
   if (stream.failed()) return;
   auto* what = static_cast<const gpu::function*>(request.kernel.function);
   if (state.lost()) return;  // check() reports it
@@ -199,60 +212,60 @@ void gpu_device::launch(const launch_request& request) noexcept {
 }
 
 void gpu_device::check(device_stream* stream) {
-  parts_->require_launched(stream);
-  parts_->state.require_alive();
+  made().require_launched(stream);
+  made().state.require_alive();
 }
 
 void gpu_device::synchronize(device_stream* stream) {
-  gpu::state& state = parts_->state;
+  gpu::state& state = made().state;
   int status = gpu::status_ok;
   if (!state.lost()) {
     gpu::current_device now(state);
-    status = now.status() ? now.status() : state.wait_for_stream(parts_->of(stream).native());
+    status = now.status() ? now.status() : state.wait_for_stream(made().of(stream).native());
   }
-  parts_->require_launched(stream);  // report the earlier error first
+  made().require_launched(stream);  // report the earlier error first
   state.require(status, "waiting for the device");
   state.require_alive();
 }
 
 std::unique_ptr<device_stream> gpu_device::make_stream() {
-  gpu::working_device now(parts_->state);
-  return std::make_unique<gpu::stream>(parts_->state);
+  gpu::working_device now(made().state);
+  return std::make_unique<gpu::stream>(made().state);
 }
 
-std::unique_ptr<device_stream> gpu_device::own_stream() { return std::make_unique<gpu::stream>(parts_->own.native()); }
+std::unique_ptr<device_stream> gpu_device::own_stream() { return std::make_unique<gpu::stream>(made().own.native()); }
 
 std::unique_ptr<device_stream> gpu_device::borrow_stream(void* native) { return std::make_unique<gpu::stream>(native); }
 
 std::unique_ptr<device_event> gpu_device::make_event() {
-  gpu::working_device now(parts_->state);
-  return std::make_unique<gpu_event>(parts_->state, parts_->own);
+  gpu::working_device now(made().state);
+  return std::make_unique<gpu_event>(made().state, made().own);
 }
 
 void gpu_device::wait(device_stream* stream, const device_event& event) {
-  gpu::working_device now(parts_->state);
-  parts_->state.require(parts_->state.functions().stream_wait_event(parts_->of(stream).native(),
-                                                                    static_cast<const gpu_event&>(event).native(), 0),
-                        "waiting for an event");
+  gpu::working_device now(made().state);
+  made().state.require(made().state.functions().stream_wait_event(made().of(stream).native(),
+                                                                  static_cast<const gpu_event&>(event).native(), 0),
+                       "waiting for an event");
 }
 
-bool gpu_device::has_graphs() const { return gpu::missing_for_graphs(parts_->state.driver()).empty(); }
+bool gpu_device::has_graphs() const { return gpu::missing_for_graphs(*driver_).empty(); }
 
 std::unique_ptr<device_graph> gpu_device::make_graph(graph_maker how) {
-  if (auto missing = gpu::missing_for_graphs(parts_->state.driver()); !missing.empty())
+  if (auto missing = gpu::missing_for_graphs(*driver_); !missing.empty())
     throw error(error_kind::unsupported, "device " + info().name + " has no graphs: its driver lacks " +
                                              std::string(missing) + ": update the driver");
-  gpu::working_device now(parts_->state);
-  if (how == graph_maker::capture) return std::make_unique<gpu::captured_graph>(parts_->state);
-  return std::make_unique<gpu::node_graph>(parts_->state);
+  gpu::working_device now(made().state);
+  if (how == graph_maker::capture) return std::make_unique<gpu::captured_graph>(made().state);
+  return std::make_unique<gpu::node_graph>(made().state);
 }
 
 void gpu_device::encode(const tensor_map& map, void* base, encoded_tensor_map* to) {
-  gpu::encode_tensor_map(parts_->state, map, base, to);
+  gpu::encode_tensor_map(made().state, map, base, to);
 }
 
 std::vector<std::byte> gpu_device::to_machine_code(std::span<const std::byte> object) {
-  return gpu::to_machine_code(parts_->state, object);
+  return gpu::to_machine_code(made().state, object);
 }
 
 }  // namespace kiln

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <future>
 #include <memory>
 
 #include "runtime/device.hpp"
@@ -18,7 +19,10 @@ namespace kiln {
 
 class gpu_device final : public device {
  public:
-  gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal);
+  // With `in_background`, another thread makes the device's context, which takes a tenth of a second or more. Calls
+  // that need it wait for it and throw its error; info(), runs() and has_graphs() do not.
+  gpu_device(std::shared_ptr<const gpu::gpu_driver> driver, int ordinal, bool in_background = false,
+             std::chrono::milliseconds wait_limit = {});
   ~gpu_device() override;
 
   const device_info& info() const override;
@@ -55,7 +59,10 @@ class gpu_device final : public device {
  private:
   void release(void* data, std::size_t bytes) noexcept override;
   struct parts;
-  std::unique_ptr<parts> parts_;
+  parts& made() const { return *parts_.get(); }
+  std::shared_ptr<const gpu::gpu_driver> driver_;
+  device_info info_;
+  std::shared_future<std::shared_ptr<parts>> parts_;
 };
 
 }  // namespace kiln

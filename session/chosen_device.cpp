@@ -38,7 +38,7 @@ jit_options chosen_device::compiling() const {
 chosen_device choose_device(const std::string& device, const std::string& target, unsigned threads, bool pinned,
                             const host_allocator& allocator) {
   const device_options options{
-      .threads = threads, .pinned = pinned, .wait_limit = longest_wait, .allocator = allocator};
+      .threads = threads, .pinned = pinned, .wait_limit = longest_wait, .in_background = true, .allocator = allocator};
   chosen_device chosen{open_device(device, options), {}};
   const device_info& info = chosen.device->info();
   bool host = info.host_memory;
