@@ -303,7 +303,7 @@ class Checker:
             return ""
         what = self.run(out, case, inputs, outputs, options, folder)
         if "exit 5" in what or what.startswith("refused"):
-            print(f"refused for size {size}: {what[:300]}", flush=True)
+            print(f"refused for size {size} of {os.path.basename(folder)}: {what[:300]}", flush=True)
             return ""
         return what
 
@@ -363,7 +363,7 @@ def main():
             continue
         options = options_of(graph, case, a.open)
         seen.update(node.op_type for node, _ in case.nodes)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{seed}-") as folder:
             outcome, what = checker.check(case, options, folder)
             if outcome == "refused" and options["open"]:
                 counts["refused while open"] += 1
