@@ -121,7 +121,17 @@ def conv(r, op):
 
 @maker
 def NhwcConv(r):
-    return conv(r, "NhwcConv")
+    case = conv(r, "NhwcConv")  # its weights have the channels last, as onnxruntime's optimizer writes them
+    name, weights = case.inputs[1]
+    case.inputs[1] = (name, np.ascontiguousarray(weights.transpose(0, 2, 3, 1)))
+    return case
+
+
+@maker
+def ConvTransposeWithDynamicPads(r):
+    c, m, k = r.some(1, 3), r.some(1, 3), r.some(2, 3)
+    return Case([("x", r.normal_of(r.some(1, 2), c, r.some(3, 5), r.some(3, 5))), ("w", r.normal_of(c, m, k, k)), ("p", np.array([r.some(0, 1) for _ in range(4)], np.int64)),
+                 ("b", r.normal_of(m)) if r.maybe() else None], constants=["w", "p", "b"], strides=[r.some(1, 2)] * 2)
 
 
 @maker

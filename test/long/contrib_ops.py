@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from contrib_makers import MAKERS, Random  # noqa: E402
 from operator_case import model_of, reference  # noqa: E402
 import serving_makers  # noqa: E402, F401: its makers join MAKERS
+import stream_makers  # noqa: E402, F401
 
 
 def expected(op, case, node):

@@ -11,7 +11,11 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def NhwcConv(x, w, b=None, strides=(1, 1), pads=(0, 0, 0, 0), group=1, **_):
+def NhwcConv(x, w, b=None, **attributes):
+    return convolved(x, w.transpose(0, 3, 1, 2), b, **attributes)
+
+
+def convolved(x, w, b=None, strides=(1, 1), pads=(0, 0, 0, 0), group=1, **_):
     x = np.pad(x.astype(np.float64), [(0, 0), (pads[0], pads[2]), (pads[1], pads[3]), (0, 0)])
     m, per_group, kh, kw = w.shape
     h, v = (x.shape[1] - kh) // strides[0] + 1, (x.shape[2] - kw) // strides[1] + 1
@@ -26,7 +30,7 @@ def NhwcConv(x, w, b=None, strides=(1, 1), pads=(0, 0, 0, 0), group=1, **_):
 
 
 def NhwcFusedConv(x, w, b=None, z=None, activation="Relu", **attributes):
-    y = NhwcConv(x, w, b, **attributes)
+    y = convolved(x, w, b, **attributes)
     if z is not None:
         y = y + z
     return {"Relu": lambda v: np.maximum(v, 0), "Tanh": np.tanh, "Sigmoid": sigmoid}[activation](y)

@@ -53,6 +53,51 @@ class Normalizations(OperatorCase):
         self.check("EmbedLayerNormalization", [("i", ids(20, 2, 5)), None, *tables, None, ("q", ids(9, 1, 5))], ["y", "count", "sum"])
 
 
+class ResidualStreams(OperatorCase):
+    """Hyper-connections, and what else onnxruntime fuses in models that have them."""
+
+    def test_streams_are_reduced_and_mixed(self):
+        x, flat = normal(2, 3, 4, 5), normal(2, 3, 20)
+        for gates in (normal(2, 3, 4), normal(2, 3, 4, 1), normal(2, 3, 4, 5)):
+            self.check("HyperConnectionPreMix", [("x", x), ("m", gates)], reduction_scale=0.5)
+            self.check("HyperConnectionPostMix", [("x", flat), ("b", normal(2, 3, 5)), ("p", gates), ("m", normal(2, 3, 4, 4))], num_branches=4)
+        self.check("HyperConnectionPreMix", [("x", flat), ("m", normal(2, 3, 20))], num_branches=4)
+        self.check("HyperConnectionPostMix", [("x", x), ("b", normal(2, 3, 5)), ("p", normal(2, 3, 4)), None])
+        self.refused("do not divide into 3 branches", "HyperConnectionPreMix", [("x", flat), ("m", normal(2, 3, 3))], num_branches=3)
+
+    def test_low_rank_mix_without_a_network_gates_by_halves(self):
+        x = normal(2, 3, 8)
+        inputs = [("x", x), ("n", np.ones(8, np.float32)), ("d", np.zeros((8, 2), np.float32)), ("u", normal(2, 8)), ("i", np.zeros((8, 2), np.float32)), ("b", normal(2, 3, 4)), ("g", normal(2, 3, 2))]
+        model, feeds = self.model("HyperConnectionLowRankMix", inputs, ["y", "p", "s"], num_branches=2, gate_mul=3.0)
+        streams = x.reshape(2, 3, 2, 4) + feeds["g"][..., None] * feeds["b"][:, :, None]
+        norm = streams / np.sqrt((streams ** 2).mean(-1, keepdims=True) + 1e-5)
+        self.agree({"y": 0.5 * norm.sum(2), "p": np.full((2, 3, 2), 1.5, np.float32), "s": streams.reshape(2, 3, 8)}, self.run_kiln(model, feeds))
+
+    def test_engram_gate_and_hashes(self):
+        rows = [("k", normal(2, 3, 2, 4)), ("q", normal(2, 3, 2, 4)), ("v", normal(2, 3, 4)), ("kn", normal(2, 4)), ("qn", normal(2, 4))]
+        self.check("EngramGate", rows)
+        self.check("EngramGate", [*rows, ("cn", normal(2, 4))], ["y", "n"], epsilon=1e-3)
+        ids = [("x", np.arange(10).reshape(2, 5)), ("m", np.array([7, 31, 101])), ("v", np.array([11, 13, 17, 19]))]
+        self.check("NGramHashMapping", ids, ["y", "next"], max_ngram_size=3, n_head_per_ngram=2, pad_id=4)
+        self.check("NGramHashMapping", [*ids, ("p", np.array([[5, 6], [7, 8]])), ("o", np.array([0, 100, 200, 300]))], ["y", "next"], max_ngram_size=3, n_head_per_ngram=2, pad_id=4)
+
+    def test_router_selects_experts_in_the_best_groups(self):
+        logits = np.array([[3, 0, 2, 2, -1, 4]], np.float32)
+        model, feeds = self.model("MoEGroupRouter", [("x", logits), ("b", np.zeros(6, np.float32))], ["y"], n_group=3, topk_group=1, top_k=1, router_sentinel=-7.0)
+        chance = float(np.log(1 / (1 + np.exp(-2.0))))
+        self.agree({"y": np.array([[-7, -7, chance, -7, -7, -7]], np.float32)}, self.run_kiln(model, feeds))
+
+    def test_convolution_of_an_optimizer_has_weights_with_channels_last(self):
+        x, w = normal(1, 5, 6, 3), normal(4, 2, 3, 3)
+        model, feeds = self.model("NhwcConv", [("x", x), ("w", w)], ["y"], constants=["w"], kernel_shape=[2, 3])
+        standard, same = self.model("Conv", [("x", x.transpose(0, 3, 1, 2).copy()), ("w", w.transpose(0, 3, 1, 2).copy())], ["y"], domain="")
+        self.agree({"y": reference(standard, same)["y"].transpose(0, 2, 3, 1)}, self.run_kiln(model, feeds))
+
+    def test_pads_of_a_transposed_convolution_are_an_input(self):
+        inputs = [("x", normal(1, 2, 4, 4)), ("w", normal(2, 3, 3, 3)), ("p", np.array([1, 0, 0, 1])), ("b", normal(3))]
+        self.check("ConvTransposeWithDynamicPads", inputs, constants=["w", "p"], strides=[2, 2])
+
+
 class HybridModels(OperatorCase):
     """What onnxruntime-genai writes for Qwen 2.5-VL, 3.5 and their kin."""
 

@@ -4,6 +4,7 @@
 
 #include "aot/onnx/operators.hpp"
 #include "aot/onnx/ops/contrib.hpp"
+#include "aot/onnx/ops/hyper_connections.hpp"
 #include "aot/onnx/ops/text_choice.hpp"
 
 namespace kiln::onnx_import {
@@ -243,6 +244,12 @@ constexpr operator_row rows[] = {
     {"QEmbedLayerNormalization", quantized_embed_layer_normalization, 1, "", microsoft_domain},
     {"BranchwiseRMSNorm", branchwise_rms_norm, 1, "", microsoft_domain},
     {"GatedRMSNorm", gated_rms_norm, 1, "", microsoft_domain},
+    {"EngramGate", engram_gate, 1, "", microsoft_domain},
+    {"HyperConnectionLowRankMix", hyper_connection_low_rank_mix, 1, "", microsoft_domain},
+    {"HyperConnectionPostMix", hyper_connection_post_mix, 1, "", microsoft_domain},
+    {"HyperConnectionPreMix", hyper_connection_pre_mix, 1, "", microsoft_domain},
+    {"MoEGroupRouter", moe_group_router, 1, "", microsoft_domain},
+    {"NGramHashMapping", ngram_hash_mapping, 1, "no segment_ids, no reset_on_eos", microsoft_domain},
     {"GroupNorm", group_norm, 1, "", microsoft_domain},
     {"SkipGroupNorm", skip_group_norm, 1, "", microsoft_domain},
 };

@@ -1,4 +1,5 @@
 // Operators of onnxruntime's domain that are a standard operator under another name, or its channels-last form.
+#include <algorithm>
 #include <numeric>
 
 #include "aot/onnx/operators.hpp"
@@ -65,6 +66,30 @@ std::vector<value> of_channels_last(node& n) {
   return {channels_last(n.b, as_standard(n, s.standard, s.opset, std::move(inputs))[0])};
 }
 
+// Returns true if weights [M, axes..., channels / group] or, with the channels second, [M, channels / group, axes...]
+// fit the image and the attribute kernel_shape.
+bool weights_fit(node& n, bool last) {
+  const std::vector<dim>& weights = n.dims(1);
+  if (weights.size() < 3 || n.rank(0) != weights.size()) return false;
+  const auto spatial = n.integers("kernel_shape");
+  const auto begin = weights.begin() + (last ? 1 : 2);
+  if (spatial && !std::equal(begin, begin + static_cast<std::ptrdiff_t>(weights.size()) - 2, spatial->begin(),
+                             spatial->end(), [](const dim& size, std::int64_t wanted) { return size == dim(wanted); }))
+    return false;
+  const dim& channels = n.dims(0).back();
+  return !channels.is_static() || (last ? weights.back() : weights[1]) * dim(n.integer("group", 1)) == channels;
+}
+
+// onnxruntime's optimizer for Stable Diffusion and its kernel have the channels of the weights last; its document has
+// them second. The shapes decide.
+std::vector<value> conv_channels_last(node& n) {
+  if (!weights_fit(n, true)) return of_channels_last(n);
+  auto inputs = n.all();
+  inputs[0] = channels_second(n.b, n.in(0));
+  inputs[1] = channels_second(n.b, n.in(1));
+  return {channels_last(n.b, as_standard(n, "Conv", 11, std::move(inputs))[0])};
+}
+
 std::vector<value> fused_conv_channels_last(node& n) {
   value result = of_channels_last(n)[0];
   if (n.has(3)) result = n.b.binary(fn::add, result, n.in(3));
@@ -72,6 +97,21 @@ std::vector<value> fused_conv_channels_last(node& n) {
 }
 
 std::vector<value> qlinear_conv(node& n) { return n.integer("channels_last", 0) ? of_channels_last(n) : renamed(n); }
+
+// inputs: X, weights, pads, bias. The pads are an attribute of the standard operator.
+std::vector<value> conv_transpose_with_pads(node& n) {
+  auto inputs = n.all();
+  ::onnx::NodeProto proto = n.proto;
+  if (n.has(2)) {
+    auto& pads = *proto.add_attribute();
+    pads.set_name("pads");
+    pads.set_type(::onnx::AttributeProto::INTS);
+    for (std::int64_t each : n.numbers(2, "pads")) pads.add_ints(each);
+  }
+  if (inputs.size() > 2) inputs.erase(inputs.begin() + 2);
+  node call(n.owner, n.b, proto, 11, std::move(inputs));
+  return find_operator("", "ConvTranspose")->import(call);
+}
 
 // inputs: X, the axis at which a dimension of 1 is inserted.
 std::vector<value> expand_dims(node& n) {
@@ -130,8 +170,9 @@ constexpr operator_row rows[] = {
     {"GatherND", renamed, 1, "", microsoft_domain},
     {"QLinearConv", qlinear_conv, 1, "8-bit types", microsoft_domain},
     {"NhwcMaxPool", of_channels_last, 1, "no indices", microsoft_domain},
-    {"NhwcConv", of_channels_last, 1, "1 to 3 spatial axes", microsoft_domain},
+    {"NhwcConv", conv_channels_last, 1, "1 to 3 spatial axes", microsoft_domain},
     {"NhwcFusedConv", fused_conv_channels_last, 1, "1 to 3 spatial axes", microsoft_domain},
+    {"ConvTransposeWithDynamicPads", conv_transpose_with_pads, 1, "pads known at import", microsoft_domain},
     {"ExpandDims", expand_dims, 1, "axis known at import", microsoft_domain},
     {"Range", range, 1, "bounds known at import", microsoft_domain},
     {"MatMulInteger16", matmul_integer_16, 1, "", microsoft_domain},
