@@ -160,6 +160,10 @@ Value power(const call& c) {
     if (*n == -1) return c.make<arith::DivFOp>(c.number(1), x);
     if (*n == 0.5) return square_root_power(c);
     if (*n == -0.5) return c.make<arith::DivFOp>(c.number(1), square_root_power(c));
+    if (*n == 0.75) {
+      Value root = square_root_power(c);
+      return c.make<arith::MulFOp>(root, c.make<math::SqrtOp>(root));
+    }
   }
   return call_libm(c.b, takes_fast_form(c) ? "pow.fast" : "pow", c.x);
 }

@@ -127,7 +127,8 @@ std::vector<value> mean_variance_normalization(node& n) {
   return {n.b.add(normalize{axes, 1e-18, true}, {n.in(0)})};
 }
 
-// x / (bias + alpha * mean of x² over a window of channels)^beta. The mean is a pooling over the channel axis.
+// x / (bias + alpha * mean of x² over a window of channels)^beta. The mean is a pooling over the channel axis, for
+// which the pixels, which lie together in memory, are the channels.
 std::vector<value> local_response_normalization(node& n) {
   builder& b = n.b;
   value x = n.in(0);
@@ -138,9 +139,9 @@ std::vector<value> local_response_normalization(node& n) {
             x.type().str());
   dim rest = 1;
   for (std::size_t i = 2; i < dims.size(); ++i) rest = rest * dims.at(i);
-  pooling mean{pooling_kind::average,        {size, 1}, {1, 1}, {1, 1}, {(size - 1) / 2, 0}, {size / 2, 0}, true, false,
-               tensor_layout::channels_first};
-  value squares = b.with_dims(b.binary(fn::mul, x, x), {dims.at(0), 1, dims.at(1), rest});
+  pooling mean{pooling_kind::average,       {size}, {1}, {1}, {(size - 1) / 2}, {size / 2}, true, false,
+               tensor_layout::channels_last};
+  value squares = b.with_dims(b.binary(fn::mul, x, x), {dims.at(0), dims.at(1), rest});
   value sums = b.with_dims(b.add(mean, {squares}), dims);
   value base = b.binary(fn::add, b.binary(fn::mul, sums, n.real("alpha", 1e-4)), n.real("bias", 1.0));
   return {b.binary(fn::div, x, b.binary(fn::pow, base, n.real("beta", 0.75)))};

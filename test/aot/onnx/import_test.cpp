@@ -283,6 +283,23 @@ TEST(operators, packed_products_may_round_their_rows_where_the_model_allows_byte
   }
 }
 
+// Kernels compute vectors of the last axis, which is long here: the pixels.
+TEST(operators, lrn_pools_channels_of_which_the_pixels_are_the_last_axis) {
+  model_builder m;
+  m.input("x", float_type, {"1", "5", "2", "2"}).output("y");
+  auto& node = m.node("LRN", {"x"}, {"y"});
+  graph_builder::attribute(node, "size", std::int64_t{3});
+  const program made = m.import();
+  int poolings = 0;
+  for (const instruction& i : made.main().instructions())
+    if (const auto* op = i.op().get_if<pooling>()) {
+      ++poolings;
+      EXPECT_EQ(op->layout, tensor_layout::channels_last);
+      EXPECT_EQ(i.outputs()[0].str(), "f32[1, 5, 4]");
+    }
+  EXPECT_EQ(poolings, 1);
+}
+
 TEST(operators, the_table_is_sorted_and_sensible) {
   auto rows = supported_onnx_operators();
   EXPECT_GE(rows.size(), 140u);

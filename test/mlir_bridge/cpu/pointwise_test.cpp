@@ -80,6 +80,22 @@ TEST(erf, is_exactly_one_far_from_zero) {
                  literal::from_doubles(line, expected), {0, 0}, target.name);
 }
 
+// These powers are products, quotients and roots.
+TEST(pow, of_constant_exponents_agrees_with_the_reference) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> numbers{0, 0.1, 0.5, 1, 2, 7, 100, 1e4, -1, -3, inf, -inf, nan};
+  const shape line = f32({static_cast<std::int64_t>(numbers.size())});
+  for (double exponent : {1.0, 2.0, 3.0, 4.0, -1.0, 0.5, -0.5, 0.75, 0.3}) {
+    SCOPED_TRACE(exponent);
+    auto m = fusion({line}, [&](module& m, const std::vector<value>& p) {
+      const value constant =
+          m.add(broadcast{p[0].type().dims}, {m.add_constant(literal::scalar(element_type::f32, exponent))});
+      return std::vector<value>{m.add(elementwise{scalar_function::pow}, {p[0], constant})};
+    });
+    check(*m, std::vector{literal::from_doubles(line, numbers)});
+  }
+}
+
 TEST(map, converts_between_every_pair_of_types) {
   for (element_type from : computing_types)
     for (element_type to : computing_types) {
