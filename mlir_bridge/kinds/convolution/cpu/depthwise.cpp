@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "ir/normalized_window.hpp"
 #include "mlir_bridge/codegen/channel_view.hpp"
@@ -16,9 +17,12 @@ namespace {
 
 // Up to this many taps of a line are unrolled; more are a loop.
 constexpr std::int64_t most_unrolled_taps = 7;
+// Maximum number of multiply-adds of a row of the window that are unrolled for the tiles at both ends of a line.
+constexpr std::int64_t most_unrolled_products = 1024;
 // Maximum numbers of vectors of channels and of pixels in a tile, such that their sums and one row of weights fit into
 // registers.
 constexpr std::int64_t most_vectors = 2;
+constexpr std::int64_t most_pixels = 16;
 // Elements that wait on the stack for the normalization.
 constexpr std::int64_t most_kept = 8192;
 
@@ -29,8 +33,8 @@ std::int64_t tap_cost(std::int64_t pixels, std::int64_t vectors) {
   return std::max(pixels * vectors, least_sums) + vectors;
 }
 
-// Returns the pixels per tile, at most `most`, for a line with `inner` pixels that see the whole window. Other pixels
-// are computed one by one.
+// Returns the pixels per tile, at most `most`, for a line with `inner` pixels that see the whole window, of which other
+// pixels are computed one by one.
 std::int64_t choose_pixels(std::int64_t inner, std::int64_t most, std::int64_t vectors) {
   const auto cost = [&](std::int64_t n) { return inner / n * tap_cost(n, vectors) + inner % n * tap_cost(1, vectors); };
   std::int64_t best = 1;
@@ -61,21 +65,21 @@ class depthwise_emitter {
     image_size = pitch;
     filter_source = e.materialize(weights);
     accumulation = accumulation_type(source.memory.type);
-    divide_lines();
   }
 
   // Stores the anchor's result, which is the convolution's.
   void emit() {
+    divide_lines(true);
     std::int64_t panels = 0;
     for (const column_segment& segment : segments) panels += segment.count;
     // A line of one panel is little work, so an item covers several lines of a panel, or several panels of a line.
     std::vector<std::int64_t> dims = lines();
     dims.push_back(panels);
     begin("depthwise", dims);
-    std::vector<std::pair<tile_writer, tile_writer>> writers;
-    for (const column_segment& segment : segments)
-      writers.emplace_back(tile_writer(e, tile_of(segment, pixels), accumulation),
-                           tile_writer(e, tile_of(segment, 1), accumulation));
+    std::vector<std::map<std::int64_t, tile_writer>> writers(segments.size());
+    for (std::size_t s = 0; s < segments.size(); ++s)
+      for (std::int64_t rows : {pixels, rest})
+        writers[s].try_emplace(rows, e, tile_of(segments[s], rows), accumulation);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
       Value panel = find_line(code.delinearize(item, dims));
       for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -83,10 +87,9 @@ class depthwise_emitter {
         auto body = [&] {
           Value column =
               code.add(code.mul(code.sub(panel, segment.first_panel), segment.columns()), segment.first_column);
-          emit_columns(segment, column, code.constant(0), code.constant(axes.back().outputs()),
-                       [&](bool whole, const values& sums, const tile_place& place) {
-                         (whole ? writers[s].first : writers[s].second).write(sums, place);
-                       });
+          emit_line(segment, column, [&](std::int64_t rows, const values& sums, const tile_place& place) {
+            writers[s].at(rows).write(sums, place);
+          });
         };
         if (segments.size() == 1) body();
         else code.when(inside(panel, segment.first_panel, segment.first_panel + segment.count), body);
@@ -99,6 +102,7 @@ class depthwise_emitter {
   // memory on the stack, then normalizes each pixel and stores it.
   void emit_normalized() {
     const std::int64_t line = axes.back().outputs(), parts = (line * features + most_kept - 1) / most_kept;
+    divide_lines(parts == 1);
     std::int64_t part = (line + parts - 1) / parts;
     if (const std::int64_t tiles = (part + pixels - 1) / pixels; tiles * pixels * features <= most_kept)
       part = tiles * pixels;
@@ -112,10 +116,11 @@ class depthwise_emitter {
       for (const column_segment& segment : segments)
         code.loop(segment.first_column, segment.first_column + segment.count * segment.columns(), segment.columns(),
                   [&](Value column) {
-                    emit_columns(segment, column, first, last,
-                                 [&](bool whole, const values& sums, const tile_place& place) {
-                                   kept.keep(first, tile_of(segment, whole ? pixels : 1), sums, place);
-                                 });
+                    auto keep = [&](std::int64_t rows, const values& sums, const tile_place& place) {
+                      kept.keep(first, tile_of(segment, rows), sums, place);
+                    };
+                    if (parts == 1) emit_line(segment, column, keep);
+                    else emit_columns(segment, column, first, last, keep);
                   });
       code.loop(first, last, 1, [&](Value x) {
         outputs.back() = x;
@@ -128,25 +133,43 @@ class depthwise_emitter {
   }
 
  private:
-  // Stores the sums of a tile; `whole`: it has all `pixels`, not one.
-  using sink = std::function<void(bool whole, const values& sums, const tile_place& place)>;
+  // Which taps of the last axis a tile sees: all of them; for each pixel those that are known from its place, which is
+  // constant; or those in a range that the code computes for its only pixel.
+  enum class border { none, constant, computed };
+  // Stores the sums of a tile with `rows` pixels, which is `pixels` or `rest`.
+  using sink = std::function<void(std::int64_t rows, const values& sums, const tile_place& place)>;
 
-  // Chooses the tiles of a line and of the channels.
-  void divide_lines() {
+  // Chooses the tiles of a line and of the channels. `whole`: all pixels of a line are computed together.
+  void divide_lines(bool whole) {
     const contraction_axis& line = axes.back();
     const axis_phase& phase = line.phases[0];
     // The windows of pixels [inner_begin, inner_end) do not touch the border.
     inner_begin = std::min(phase.outputs, (std::max<std::int64_t>(0, -phase.first) + line.stride - 1) / line.stride);
-    const std::int64_t room = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
-    inner_end = std::max(inner_begin, std::min(phase.outputs, room < 0 ? 0 : room / line.stride + 1));
-    const std::int64_t lanes = register_lanes(e, accumulation);
-    const std::int64_t vectors = std::clamp<std::int64_t>(
-        features / lanes, 1, std::max<std::int64_t>(1, choose(e.configuration, "vectors", most_vectors)));
-    const std::int64_t most_pixels = std::max<std::int64_t>(1, inner_end - inner_begin),
-                       standard =
-                           choose_pixels(inner_end - inner_begin, (e.target.vector_registers - 4) / vectors, vectors);
-    pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", standard), 1, most_pixels);
+    const std::int64_t behind = line.in - 1 - (phase.taps - 1) * line.tap_stride - phase.first;
+    inner_end = std::max(inner_begin, std::min(phase.outputs, behind < 0 ? 0 : behind / line.stride + 1));
+    const std::int64_t lanes = register_lanes(e, accumulation), registers = e.target.vector_registers,
+                       all_vectors = std::max<std::int64_t>(1, features / lanes);
+    // The weights of a line of the window, and an element of the image, take registers, too.
+    const std::int64_t room = std::max<std::int64_t>(registers / 2, registers - phase.taps - 2),
+                       tiles = (phase.outputs - 1) / std::min(room, most_pixels) + 1;
+    pixels =
+        std::clamp<std::int64_t>(choose(e.configuration, "pixels", (phase.outputs - 1) / tiles + 1), 1, phase.outputs);
+    rest = (phase.outputs - 1) % pixels + 1;
+    // Tiles [loop_begin, loop_end) see the whole window.
+    loop_begin = (inner_begin + pixels - 1) / pixels;
+    loop_end = std::max(loop_begin, inner_end / pixels);
+    const std::int64_t ends = phase.outputs - (loop_end - loop_begin) * pixels;
+    std::int64_t vectors = std::clamp<std::int64_t>(
+        choose(e.configuration, "vectors", std::clamp<std::int64_t>(room / pixels, 1, most_vectors)), 1, all_vectors);
+    unrolled_ends = whole && ends * vectors * phase.taps <= most_unrolled_products;
+    if (!unrolled_ends)
+      vectors = std::clamp<std::int64_t>(choose(e.configuration, "vectors", most_vectors), 1, all_vectors);
     segments = exact_segments({1, vectors, lanes}, features);
+    if (unrolled_ends) return;
+    const std::int64_t inner = std::max<std::int64_t>(1, inner_end - inner_begin),
+                       most = std::max<std::int64_t>(1, (registers - 4) / vectors);
+    pixels = std::clamp<std::int64_t>(choose(e.configuration, "pixels", choose_pixels(inner, most, vectors)), 1, inner);
+    rest = 1;
   }
 
   static tile_shape tile_of(const column_segment& segment, std::int64_t rows) {
@@ -176,18 +199,35 @@ class depthwise_emitter {
     return digits.back();
   }
 
-  // Computes the channels of the segment's panel that begins at `column`, for pixels [first, last) of the line.
+  // Computes the channels of the segment's panel that begins at `column`, for a line.
+  void emit_line(const column_segment& segment, Value column, const sink& store) {
+    const std::int64_t line = axes.back().outputs();
+    if (!unrolled_ends) return emit_columns(segment, column, code.constant(0), code.constant(line), store);
+    for (std::int64_t first = 0; first < line; first += pixels) {
+      if (first != loop_begin * pixels || loop_begin == loop_end) {
+        emit_tile(tile_of(segment, std::min(pixels, line - first)), code.constant(first), column, border::constant,
+                  store);
+        continue;
+      }
+      code.loop(first, loop_end * pixels, pixels,
+                [&](Value x) { emit_tile(tile_of(segment, pixels), x, column, border::none, store); });
+      first = (loop_end - 1) * pixels;
+    }
+  }
+
+  // The same for pixels [first, last) of the line.
   void emit_columns(const column_segment& segment, Value column, Value first, Value last, const sink& store) {
     Value begin = code.min(code.max(first, inner_begin), last),
           tiles = code.div(code.max(code.sub(code.min(last, inner_end), begin), 0), pixels),
           end = code.add(begin, code.mul(tiles, pixels));
-    code.loop(begin, end, pixels, [&](Value x) { emit_tile(tile_of(segment, pixels), true, x, column, false, store); });
+    code.loop(begin, end, pixels,
+              [&](Value x) { emit_tile(tile_of(segment, pixels), x, column, border::none, store); });
     // The pixels at the left border, and those that the tiles leave at the right.
     Value left = code.sub(begin, first);
     code.loop(code.constant(0), code.add(left, code.sub(last, end)), 1, [&](Value i) {
       Value after = code.add(i, code.sub(end, left));
       Value x = code_builder::known(left) == 0 ? after : code.select(code.less(i, left), code.add(first, i), after);
-      emit_tile(tile_of(segment, 1), false, x, column, axes.back().clipped(), store);
+      emit_tile(tile_of(segment, 1), x, column, axes.back().clipped() ? border::computed : border::none, store);
     });
   }
 
@@ -196,10 +236,10 @@ class depthwise_emitter {
     return low == 0 ? below : Value(code.make<mlir::arith::AndIOp>(below, code.less(code.constant(low - 1), v)));
   }
 
-  void emit_tile(const tile_shape& shape, bool whole, Value x, Value column, bool clip, const sink& store) {
+  void emit_tile(const tile_shape& shape, Value x, Value column, border at_border, const sink& store) {
     outputs.back() = x;
-    values sums = reduce(0, shape, code.add(code.mul(batch, image_size), source.first), code.constant(0), column, clip,
-                         zero_tile(code, shape, accumulation));
+    values sums = reduce(0, shape, code.add(code.mul(batch, image_size), source.first), code.constant(0), column,
+                         at_border, zero_tile(code, shape, accumulation));
     tile_place place{.valid_rows = code.constant(shape.rows), .rows_always_full = true, .column = column};
     place.locate = [&](Value row) {
       values where{batch};
@@ -207,10 +247,10 @@ class depthwise_emitter {
       where.back() = code.add(where.back(), row);
       return where;
     };
-    store(whole, sums, place);
+    store(shape.rows, sums, place);
   }
 
-  values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, bool clip,
+  values reduce(std::size_t i, const tile_shape& shape, Value offset, Value window, Value column, border at_border,
                 values sums) {
     const contraction_axis& axis = axes[i];
     const axis_phase& phase = axis.phases[0];
@@ -220,14 +260,18 @@ class depthwise_emitter {
       Value at = code.add(offset, code.mul(code.add(base, code.mul(j, axis.tap_stride)), axis.pitch));
       Value tap_window = code.add(code.mul(window, axis.window), j);
       return last ? multiply(shape, at, tap_window, column, std::move(sums))
-                  : reduce(i + 1, shape, at, tap_window, column, clip, std::move(sums));
+                  : reduce(i + 1, shape, at, tap_window, column, at_border, std::move(sums));
     };
-    if (last && !clip && phase.taps <= most_unrolled_taps) {
+    if (last && unrolled_ends)
+      return multiply_line(shape, code.add(offset, code.mul(base, axis.pitch)), code.mul(window, axis.window), column,
+                           at_border == border::constant ? code_builder::known(outputs[i]) : std::nullopt,
+                           std::move(sums));
+    if (last && at_border == border::none && phase.taps <= most_unrolled_taps) {
       for (std::int64_t j = 0; j < phase.taps; ++j) sums = tap(code.constant(j), std::move(sums));
       return sums;
     }
     Value low = code.constant(0), high = code.constant(phase.taps);
-    if (last ? clip : axis.clipped()) {
+    if (last ? at_border == border::computed : axis.clipped()) {
       low = ceil_div_positive(code.sub(code.constant(0), base), axis.tap_stride);
       high = code.min(high, ceil_div_positive(code.sub(code.constant(axis.in), base), axis.tap_stride));
     }
@@ -238,22 +282,60 @@ class depthwise_emitter {
 
   Value ceil_div_positive(Value a, std::int64_t b) { return code.div(code.add(code.max(a, 0), b - 1), b); }
 
+  // Adds the products of a line of the window, of which each element of the image is loaded once. `offset` and `window`
+  // are the first tap of the first pixel; `first`: the number of that pixel, if not all its taps lie in the image.
+  values multiply_line(const tile_shape& shape, Value offset, Value window, Value column,
+                       std::optional<std::int64_t> first, values sums) {
+    const contraction_axis& axis = axes.back();
+    const axis_phase& phase = axis.phases[0];
+    const std::int64_t begin = first ? *first * axis.stride + phase.first : 0,
+                       last = (shape.rows - 1) * axis.stride + (phase.taps - 1) * axis.tap_stride;
+    for (std::int64_t v = 0; v < shape.vectors; ++v) {
+      const Value feature = code.add(column, v * shape.lanes);
+      values weights(static_cast<std::size_t>(phase.taps));
+      for (std::int64_t position = 0; position <= last; ++position) {
+        if (first && (begin + position < 0 || begin + position >= axis.in)) continue;
+        Value element;
+        for (std::int64_t tap = 0; tap < phase.taps; ++tap) {
+          const std::int64_t distance = position - tap * axis.tap_stride, row = distance / axis.stride;
+          if (distance < 0 || distance % axis.stride || row >= shape.rows) continue;
+          if (!element) element = load_image(code.add(offset, position * axis.pitch), feature, shape.lanes);
+          Value& weight = weights[static_cast<std::size_t>(tap)];
+          if (!weight) weight = load_weight(code.add(window, tap), feature, shape.lanes);
+          Value& sum = sums[static_cast<std::size_t>(row * shape.vectors + v)];
+          sum = multiply_add(element, weight, sum);
+        }
+      }
+    }
+    return sums;
+  }
+
+  // Adds the products of one tap.
   values multiply(const tile_shape& shape, Value offset, Value window, Value column, values sums) {
     const std::int64_t pixel = axes.back().stride * axes.back().pitch;
     for (std::int64_t v = 0; v < shape.vectors; ++v) {
       Value feature = code.add(column, v * shape.lanes);
-      Value weight = widen(
-          code,
-          code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, shape.lanes),
-          filter_source.type, accumulation);
+      Value weight = load_weight(window, feature, shape.lanes);
       for (std::int64_t r = 0; r < shape.rows; ++r) {
         Value& sum = sums[static_cast<std::size_t>(r * shape.vectors + v)];
-        Value pixels = widen(code, load_channels(code.add(offset, r * pixel), feature, shape.lanes), source.memory.type,
-                             accumulation);
-        sum = is_float(accumulation) ? code.fma(pixels, weight, sum) : code.add(code.mul(pixels, weight), sum);
+        sum = multiply_add(load_image(code.add(offset, r * pixel), feature, shape.lanes), weight, sum);
       }
     }
     return sums;
+  }
+
+  Value multiply_add(Value element, Value weight, Value sum) {
+    return is_float(accumulation) ? code.fma(element, weight, sum) : code.add(code.mul(element, weight), sum);
+  }
+
+  Value load_weight(Value window, Value feature, std::int64_t lanes) {
+    return widen(code,
+                 code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, lanes),
+                 filter_source.type, accumulation);
+  }
+
+  Value load_image(Value offset, Value feature, std::int64_t lanes) {
+    return widen(code, load_channels(offset, feature, lanes), source.memory.type, accumulation);
   }
 
   // Loads the channels that `lanes` features from `feature` on are computed from.
@@ -281,7 +363,10 @@ class depthwise_emitter {
   code_builder& code;
   const instruction& at;
   std::int64_t batches, channels, features, multiplier, image_size;
-  std::int64_t inner_begin, inner_end, pixels;  // of a line; of a tile
+  std::int64_t inner_begin, inner_end, pixels, rest;  // of a line; of a tile; of the last tile
+  // If set, the code of the tiles at both ends of a line is unrolled, and tiles [loop_begin, loop_end) are a loop.
+  bool unrolled_ends;
+  std::int64_t loop_begin, loop_end;
   std::vector<contraction_axis> axes;
   std::vector<column_segment> segments;
   channel_view source;
@@ -311,12 +396,12 @@ std::vector<candidate> depthwise_space(kernel_emitter& e, const instruction& win
     for (std::int64_t pixels = 1; pixels <= std::min(line, registers - 2); ++pixels) {
       if (vectors > 1 && (vectors - 1) * lanes >= out.back()) continue;
       if (pixels * vectors + 2 > registers) continue;
-      // A weight is loaded for each tap and tile, an input for each product. Pixels that do not fill a tile are
-      // computed one by one. With few sums, multiply-adds wait for the latency of earlier ones.
-      const double tiles = static_cast<double>(line / pixels), singles = static_cast<double>(line % pixels),
-                   p = static_cast<double>(pixels), v = static_cast<double>(vectors);
-      const double tile = std::max({p * v, (p * v + v) / 2 * 1.0, 4.0}) + 0.5 * v, single = std::max(v, 4.0) + 0.5 * v;
-      result.push_back({{{"pixels", pixels}, {"vectors", vectors}}, (tiles * tile + singles * single) / v});
+      // A weight is loaded for each tap and tile, an input for each product. With few sums, multiply-adds wait for the
+      // latency of earlier ones. The last tile of a line may have fewer pixels.
+      const double v = static_cast<double>(vectors);
+      auto tile = [&](std::int64_t of) { return of ? std::max(static_cast<double>(of) * v, 4.0) + 0.5 * v : 0.0; };
+      result.push_back({{{"pixels", pixels}, {"vectors", vectors}},
+                        (static_cast<double>(line / pixels) * tile(pixels) + tile(line % pixels)) / v});
     }
   return result;
 }
