@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "mlir_bridge/codegen/evaluator.hpp"
 #include "mlir_bridge/cpu/contraction/open_tile.hpp"
@@ -20,6 +21,10 @@ struct open_factor {
   std::function<values(std::span<const Value> of_batch, Value step, Value column)> locate;
   // 1, or 0 where nobody needs the panels: then the stage has no work items.
   dim used = 1;
+  // If set, so many neighbouring steps share a lane, and their number divides that of the steps.
+  std::optional<lane_products> by_lane = {};
+  // Returns whether a step exists. The elements of others are zero; null: all do.
+  std::function<Value(Value step)> counts = {};
 };
 
 class open_panels {
@@ -34,11 +39,15 @@ class open_panels {
 
  private:
   void pack(const open_factor& factor, std::span<const Value> of_batch, Value panel, bool full) const;
+  // Loads a vector of columns of one step; `full`: the panel is.
+  Value columns_of(const open_factor& factor, std::span<const Value> of_batch, Value step, Value column,
+                   bool full) const;
 
   kernel_emitter& e_;
   tile_shape tile_;
   dim count_;
   bool whole_;
+  std::optional<lane_products> by_lane_;
   buffer packed_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
+#include "mlir_bridge/cpu/contraction/factor_loads.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
 namespace kiln::cpu {
@@ -11,17 +12,42 @@ tile_shape open_tile(const kernel_emitter& e, element_type accumulation) {
   return {e.target.vector_registers >= 32 ? 8 : 6, 2, register_lanes(e, accumulation)};
 }
 
-tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns) {
+tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns,
+                     const std::optional<lane_products>& by_lane) {
   // The number of rows is open. With many rows, tiles chosen for this number leave few rows over.
   constexpr std::int64_t usual_rows = 24;
-  return choose_tile(e, usual_rows, columns, accumulation, 0);
+  return choose_tile(e, usual_rows, columns, accumulation, 0, loads_of(e.target, accumulation, false, by_lane));
 }
+
+namespace {
+
+// One step of open_sums() for factors whose neighbours share lanes.
+values add_lanes(code_builder& code, const tile_shape& tile, const open_left& left, const open_right& right,
+                 Value along, Value from, values sums) {
+  const lane_products& products = *right.by_lane;
+  std::vector<lane_factor> columns;
+  for (std::int64_t v = 0; v < tile.vectors; ++v)
+    columns.push_back(split_lanes(
+        code, products, code.load(right.pointer, code.add(from, v * tile.lanes), right.type, tile.lanes), false));
+  for (std::size_t r = 0; r < left.rows.size(); ++r) {
+    const Value lane = load_lanes(code, code.address(left.rows[r], along, left.type), left.type);
+    const lane_factor row = split_lanes(code, products, code.splat(lane, tile.lanes), true);
+    for (std::size_t v = 0; v < columns.size(); ++v) {
+      Value& sum = sums[r * columns.size() + v];
+      sum = add_lane_products(code, products, row, columns[v], sum);
+    }
+  }
+  return sums;
+}
+
+}  // namespace
 
 values open_sums(code_builder& code, const tile_shape& tile, const open_left& left, const open_right& right,
                  Value steps, element_type accumulation, values sums) {
   return code.loop(code.constant(0), steps, 1, std::move(sums), [&](Value k, std::span<const Value> carried) {
     values next(carried.begin(), carried.end()), columns;
     const Value from = code.add(right.offset, code.mul(k, right.step)), along = code.mul(k, left.step);
+    if (right.by_lane) return add_lanes(code, tile, left, right, along, from, std::move(next));
     for (std::int64_t v = 0; v < tile.vectors; ++v)
       columns.push_back(widen(code, code.load(right.pointer, code.add(from, v * tile.lanes), right.type, tile.lanes),
                               right.type, accumulation));

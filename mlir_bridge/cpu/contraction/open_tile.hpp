@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "mlir_bridge/cpu/contraction/tile.hpp"
 #include "mlir_bridge/cpu/open_span.hpp"
@@ -11,8 +12,9 @@ namespace kiln::cpu {
 
 // Returns the tile for open contractions: as many sums as the target's registers hold.
 tile_shape open_tile(const kernel_emitter& e, element_type accumulation);
-// The same for a known number of columns.
-tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns);
+// The same for a known number of columns, and for factors whose neighbours share lanes.
+tile_shape open_tile(const kernel_emitter& e, element_type accumulation, std::int64_t columns,
+                     const std::optional<lane_products>& by_lane = {});
 
 // The left factor: one scalar per row and step. Strides count elements.
 struct open_left {
@@ -28,6 +30,9 @@ struct open_right {
   Value pointer;
   element_type type = element_type::f32;
   Value offset, step;
+  // If set, the elements are lanes of neighbours along the steps, and the left factor provides the neighbours of one
+  // lane per row and step.
+  std::optional<lane_products> by_lane = {};
 };
 
 // Returns `sums` plus the sum over steps [0, steps) of left * right. Sums are in row-major order: [row * vectors +

@@ -30,6 +30,72 @@ TEST(open_kernels, convolutions) {
   }
 }
 
+// Lines that are shorter than a tile of pixels and than an item's part, and longer.
+TEST(open_kernels, depthwise_convolutions) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  struct form {
+    std::int64_t channels, window, stride, dilation, pad;
+  };
+  for (const form& f : {form{40, 3, 1, 1, 1}, {20, 3, 2, 1, 1}, {32, 3, 1, 2, 2}, {8, 9, 1, 1, 4}, {16, 2, 1, 1, 0}})
+    check_open(
+        {f32({batch, height, width, f.channels}), f32({f.window, f.window, 1, f.channels}),
+         f32({batch, 1, 1, f.channels})},
+        [&](module& m, const arguments& in) {
+          const convolution op{{f.stride, f.stride}, {f.dilation, f.dilation},    {f.pad, f.pad}, {f.pad, f.pad},
+                               f.channels,           tensor_layout::channels_last};
+          const value made = m.add(op, {in[0], in[1]});
+          return arguments{add(m, made, m.add(broadcast{made.type().dims}, {in[2]}))};
+        },
+        {{{"batch", 1}, {"height", 3}, {"width", 3}},
+         {{"batch", 2}, {"height", 5}, {"width", 14}},
+         {{"batch", 1}, {"height", 2}, {"width", 70}},
+         {{"batch", 1}, {"height", 9}, {"width", 131}}},
+        0.5, tolerance{1e-4, 1e-5});
+}
+
+TEST(open_kernels, depthwise_convolutions_of_signals) {
+  check_open(
+      {f32({batch, seq, 24}), f32({5, 1, 24})},
+      [&](module& m, const arguments& in) {
+        return arguments{m.add(convolution{{1}, {1}, {2}, {2}, 24, tensor_layout::channels_last}, {in[0], in[1]})};
+      },
+      sizes_of_two(), 0.5, tolerance{1e-4, 1e-5});
+}
+
+// Few patches are summed directly, many by Winograd's filtering.
+TEST(open_kernels, convolutions_with_fewer_products) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  std::vector<dim_bindings> sizes;
+  for (std::int64_t h : {1, 4, 7, 18})
+    for (std::int64_t w : {1, 8, 9, 33}) sizes.push_back({{"batch", 1 + h % 3}, {"height", h}, {"width", w}});
+  for (bool long_epilogue : {false, true})
+    check_open(
+        {f32({batch, height, width, 32}), f32({3, 3, 32, 96})},
+        [&](module& m, const arguments& in) {
+          const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, tensor_layout::channels_last};
+          const value made = m.add(op, {in[0], in[1]});
+          return arguments{long_epilogue ? m.add(elementwise{scalar_function::tanh}, {made}) : made};
+        },
+        sizes, 0.2, tolerance{1e-4, 1e-5});
+}
+
+TEST(open_kernels, convolutions_of_bytes) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  struct form {
+    std::int64_t channels, features, groups, window, stride, pad;
+  };
+  for (element_type image : {element_type::u8, element_type::i8})
+    for (const form& f : {form{16, 40, 1, 3, 1, 1}, {8, 12, 2, 2, 2, 0}, {3, 24, 1, 7, 2, 3}})
+      check_open({typed(image, {batch, height, width, f.channels}),
+                  typed(element_type::i8, {f.window, f.window, f.channels / f.groups, f.features})},
+                 [&](module& m, const arguments& in) {
+                   const convolution op{{f.stride, f.stride}, {1, 1},   {f.pad, f.pad},
+                                        {f.pad, f.pad},       f.groups, tensor_layout::channels_last};
+                   return arguments{m.add(op, {in[0], in[1]})};
+                 },
+                 {{{"batch", 1}, {"height", 3}, {"width", 3}}, {{"batch", 2}, {"height", 7}, {"width", 19}}});
+}
+
 TEST(open_kernels, channels_of_a_larger_image) {
   const dim height = dim::symbol("height"), width = dim::symbol("width");
   const std::vector<dim_bindings> sizes{{{"batch", 1}, {"height", 3}, {"width", 3}},

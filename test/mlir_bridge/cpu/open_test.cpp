@@ -165,6 +165,11 @@ TEST(open_kernels, products) {
         return arguments{m.add(dot{}, {in[0], twice})};
       },
       sizes, 0.5);
+  // Right matrices that are read as they are, and one of many columns.
+  for (std::int64_t columns : {16, 64, 512})
+    check_open(
+        {f32({batch, seq, past}), f32({batch, past, columns})},
+        [](module& m, const arguments& in) { return arguments{m.add(dot{}, {in[0], in[1]})}; }, sizes, 0.2);
   check_open(
       {typed(element_type::i8, {seq, past}), typed(element_type::i8, {past, 40})},
       [](module& m, const arguments& in) {

@@ -3,12 +3,17 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/open_borders.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/open_depthwise.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/open_image.hpp"
+#include "mlir_bridge/kinds/convolution/cpu/winograd.hpp"
 #include "mlir_bridge/kinds/convolution/generators.hpp"
 
 namespace kiln::cpu {
@@ -16,8 +21,8 @@ namespace kiln::cpu {
 namespace {
 
 constexpr std::int64_t tiles_per_item = 4;
-// Pixels that share the weights in registers.
-constexpr std::int64_t depthwise_pixels = 4;
+// The taps of a line of the window are one if they have at most so many channels.
+constexpr std::int64_t few_channels = 16;
 
 class open_convolution {
  public:
@@ -38,31 +43,47 @@ class open_convolution {
     taps = std::accumulate(window.begin(), window.end(), std::int64_t{1}, std::multiplies<>());
     channels = of_weights[axes].value();
     columns = of_weights[axes + 1].value() / op.groups;
-    // Lanes of a depthwise convolution are channels.
-    tile = is_depthwise() ? open_tile(e, accumulation) : open_tile(e, accumulation, columns);
+    pads_begin = op.pads_begin, pads_end = op.pads_end, lines = window;
+    by_lane = find_lane_products(e.target, image.type().type, weights.type().type);
+    if (by_lane && by_lane->neighbours != bytes_of_lane) by_lane.reset();
+    run = channels;
+    if (joins_taps()) run *= std::exchange(lines.back(), 1);
+    if (by_lane && run == channels && channels % bytes_of_lane) by_lane.reset();
+    steps_of_run = steps_of(by_lane, run);
+    tile = open_tile(e, accumulation, columns, by_lane);
     places = out;
     places.insert(places.begin(), result.dims[0]);
     pixels = std::accumulate(places.begin(), places.end(), dim(1), std::multiplies<>());
   }
 
-  void emit() {
+  bool is_depthwise() const { return channels == 1 && columns == 1 && op.groups > 1; }
+
+  // `used`: 1, or 0 at the sizes at which another stage computes the convolution.
+  void emit(const dim& used) {
     image_at = materialize_channels(e, image);
-    if (is_depthwise()) return emit_depthwise();
+    const std::int64_t room = steps_of_run * neighbours_of(by_lane);  // of a run
+    if (run != channels && (padded() || room != run)) add_borders(room - run);
+    const auto exists = [this, room](Value step) { return code.less(code.rem(step, room), code.constant(run)); };
     const open_panels right(e,
                             {weights,
                              {op.groups},
                              columns,
-                             taps * channels,
+                             taps * channels / run * room,
                              axes + 1,
-                             [this](std::span<const Value> group, Value step, Value column) {
-                               values at = code.delinearize(code.div(step, channels), window);
-                               at.push_back(code.rem(step, channels));
+                             [this, room](std::span<const Value> group, Value step, Value column) {
+                               const Value inside = code.min(code.rem(step, room), run - 1),
+                                           element = code.add(code.mul(code.div(step, room), run), inside);
+                               values at = code.delinearize(code.div(element, channels), window);
+                               at.push_back(code.rem(element, channels));
                                at.push_back(code.add(code.mul(group[0], columns), column));
                                return at;
-                             }},
+                             },
+                             1,
+                             by_lane,
+                             room == run ? std::function<Value(Value)>() : exists},
                             tile);
     const std::int64_t item_pixels = tile.rows * tiles_per_item;
-    e.parallel_open("convolution", {op.groups, (pixels + item_pixels - 1) / item_pixels},
+    e.parallel_open("convolution", {op.groups * used, (pixels + item_pixels - 1) / item_pixels},
                     item_pixels * columns * taps * channels / tile.lanes, [&](std::span<const Value> at) {
                       const open_tile_store store(e, tile, accumulation, columns);
                       const position_list list(e, tile.rows, places.size());
@@ -78,8 +99,6 @@ class open_convolution {
   }
 
  private:
-  bool is_depthwise() const { return channels == 1 && columns == 1 && op.groups > 1; }
-
   // Calls `body` for each `count` pixels of [first, last), with their positions. The first lies at `indices`.
   void walk(Value first, Value last, std::int64_t count, const values& indices,
             const std::function<void(Value, const std::vector<values>&)>& body) {
@@ -94,8 +113,22 @@ class open_convolution {
 
   bool padded() const {
     for (std::size_t i = 0; i < axes; ++i)
-      if (op.pads_begin[i] != 0 || op.pads_end[i] != 0) return true;
+      if (pads_begin[i] != 0 || pads_end[i] != 0) return true;
     return false;
+  }
+
+  // Returns true if the taps of a line of the window lie together and are read as one.
+  bool joins_taps() const {
+    if (op.groups != 1 || channels > few_channels || window.back() == 1 || op.dilations.back() != 1) return false;
+    const auto view = find_channels(e, image);
+    return !view || view->pitch() == channels;
+  }
+
+  // Goes on with a copy of the image that has its padding.
+  void add_borders(std::int64_t elements_behind) {
+    image_at = {copy_with_borders(e, image_at, in, pads_begin, pads_end, elements_behind), 0};
+    for (std::size_t i = 0; i < axes; ++i) in[i] = in[i] + pads_begin[i] + pads_end[i];
+    pads_begin.assign(axes, 0), pads_end.assign(axes, 0);
   }
 
   // Returns the places that the first tap reads for these output positions.
@@ -105,17 +138,17 @@ class open_convolution {
     for (const values& position : outputs) {
       values place;
       for (std::size_t i = 0; i < axes; ++i)
-        place.push_back(code.add(code.mul(position[1 + i], op.strides[i]), -op.pads_begin[i]));
+        place.push_back(code.add(code.mul(position[1 + i], op.strides[i]), -pads_begin[i]));
       result.push_back(reader.from(position[0], std::move(place), first_channel));
     }
     return result;
   }
   pixel_reader::step step_of(const pixel_reader& reader, Value tap) {
-    values distance = code.delinearize(tap, window);
+    values distance = code.delinearize(tap, lines);
     for (std::size_t i = 0; i < axes; ++i) distance[i] = code.mul(distance[i], op.dilations[i]);
     return reader.by(std::move(distance));
   }
-  pixel_reader reader() { return {e, image_at, in, channels == 1 ? op.groups : channels, padded()}; }
+  pixel_reader reader() { return {e, image_at, in, run, padded()}; }
 
   // The common state of the tiles of a group and a panel.
   struct column {
@@ -148,16 +181,18 @@ class open_convolution {
     const auto from = origins(pixels_of, outputs, code.mul(of.group, channels));
     const std::array<Value, 1> of_group{of.group};
     const open_right panel_at = of.right.panel(of_group, of.panel);
-    const values sums = code.loop(code.constant(0), code.constant(taps), 1, zero_tile(code, shape, accumulation),
-                                  [&](Value tap, std::span<const Value> so_far) {
+    const values sums = code.loop(code.constant(0), code.constant(taps * channels / run), 1,
+                                  zero_tile(code, shape, accumulation), [&](Value tap, std::span<const Value> so_far) {
                                     const pixel_reader::step step = step_of(pixels_of, tap);
-                                    open_left rows{image_at.memory.type, {}, code.constant(1)};
+                                    const std::int64_t neighbours = neighbours_of(by_lane);
+                                    open_left rows{image_at.memory.type, {}, code.constant(neighbours)};
                                     for (const pixel_reader::origin& o : from)
                                       rows.rows.push_back(pixels_of.address(o, step));
                                     open_right of_tap = panel_at;
-                                    of_tap.offset = code.add(of_tap.offset, code.mul(tap, channels * tile.columns()));
-                                    return open_sums(code, shape, rows, of_tap, code.constant(channels), accumulation,
-                                                     values(so_far.begin(), so_far.end()));
+                                    of_tap.offset =
+                                        code.add(of_tap.offset, code.mul(tap, steps_of_run * tile.columns()));
+                                    return open_sums(code, shape, rows, of_tap, code.constant(steps_of_run),
+                                                     accumulation, values(so_far.begin(), so_far.end()));
                                   });
     const Value first_column = code.mul(of.panel, tile.columns());
     const Value rows = code.min(left, shape.rows),
@@ -177,53 +212,6 @@ class open_convolution {
     ev.store_outputs(at, lanes);
   }
 
-  // Computes each channel separately: lanes are channels, and a few pixels share the weights.
-  void emit_depthwise() {
-    const buffer weights_at = e.materialize(weights);
-    const std::int64_t item_pixels = depthwise_pixels * 8;
-    e.parallel_open(
-        "depthwise", {(pixels + item_pixels - 1) / item_pixels}, item_pixels * op.groups * taps / tile.lanes,
-        [&](std::span<const Value> at) {
-          const Value first = code.mul(at[0], item_pixels), last = e.min(code.add(first, item_pixels), pixels);
-          walk(first, last, depthwise_pixels, e.delinearize(first, places),
-               [&](Value pixel, const std::vector<values>& outputs) { emit_pixels(weights_at, pixel, outputs, last); });
-        });
-  }
-
-  void emit_pixels(const buffer& weights_at, Value first, const std::vector<values>& outputs, Value last) {
-    const pixel_reader pixels_of = reader();
-    const auto from = origins(pixels_of, outputs, code.constant(0));
-    const open_span span(e, code.constant(0), code.constant(op.groups), tile.lanes, tile.lanes,
-                         op.groups % tile.lanes == 0);
-    span.walk([&](const span_part& part) {
-      const values sums = code.loop(
-          code.constant(0), code.constant(taps), 1,
-          values(outputs.size(), code.number(code.type(accumulation, part.lanes), 0)),
-          [&](Value tap, std::span<const Value> so_far) {
-            const pixel_reader::step step = step_of(pixels_of, tap);
-            const Value weight = widen(code,
-                                       code.load(e.pointer(weights_at), code.add(code.mul(tap, op.groups), part.first),
-                                                 weights_at.type, part.lanes),
-                                       weights_at.type, accumulation);
-            values next;
-            for (std::size_t i = 0; i < outputs.size(); ++i) {
-              const Value address = pixels_of.address(from[i], step);
-              const element_type stored = image_at.memory.type;
-              const Value x = widen(code, code.load(address, part.first, stored, part.lanes), stored, accumulation);
-              next.push_back(is_float(accumulation) ? code.fma(x, weight, so_far[i])
-                                                    : code.add(code.mul(x, weight), so_far[i]));
-            }
-            return next;
-          });
-      for (std::size_t i = 0; i < outputs.size(); ++i)
-        code.when(code.less(code.add(first, static_cast<std::int64_t>(i)), last), [&] {
-          values at = outputs[i];
-          at.push_back(part.first);
-          write(at, sums[i], part.lanes);
-        });
-    });
-  }
-
   kernel_emitter& e;
   code_builder& code;
   const convolution& op;
@@ -231,9 +219,13 @@ class open_convolution {
   shape result;
   element_type accumulation;
   tile_shape tile;
+  std::optional<lane_products> by_lane;  // if bytes are multiplied in lanes
   std::size_t axes = 0;
   std::vector<dim> in, out, places;  // `places`: batch and `out`
-  std::vector<std::int64_t> window;
+  std::vector<std::int64_t> window, pads_begin, pads_end;
+  // Taps that are read together are one of `lines`, a run of so many elements.
+  std::vector<std::int64_t> lines;
+  std::int64_t run = 1, steps_of_run = 1;
   // Of one group.
   std::int64_t taps = 1, channels = 1, columns = 1;
   dim pixels;  // of all images
@@ -242,7 +234,13 @@ class open_convolution {
 
 }  // namespace
 
-void emit_open_convolution(kernel_emitter& e) { open_convolution(e).emit(); }
+void emit_open_convolution(kernel_emitter& e) {
+  open_convolution direct(e);
+  if (direct.is_depthwise()) return emit_open_depthwise(e);
+  const dim few_products = winograd_sizes(e);
+  if (few_products != 0) emit_winograd(e, few_products);
+  direct.emit(1 - few_products);
+}
 
 bool opens_convolution(const instruction& anchor) {
   const auto& op = *anchor.op().get_if<convolution>();

@@ -6,6 +6,7 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/channel_view.hpp"
 #include "mlir_bridge/codegen/evaluator.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/blocking.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
 
@@ -38,14 +39,22 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 struct extents {
   explicit extents(const kernel_emitter& e) {
-    const std::vector<std::int64_t> in = e.dims(e.anchor()->inputs()[0]), out = e.dims(e.anchor_result());
-    batches = in[0], in_height = in[1], in_width = in[2], channels = in[3];
-    height = out[1], width = out[2], features = out[3];
-    patch_rows = ceil_div(height, pixels), patch_columns = ceil_div(width, pixels);
+    const std::vector<dim>&in = kernel_emitter::sizes(e.anchor()->inputs()[0]),
+          &out = kernel_emitter::sizes(e.anchor_result());
+    batches = in[0], in_height = in[1], in_width = in[2], channels = in[3].value();
+    height = out[1], width = out[2], features = out[3].value();
+    patch_rows = (height + pixels - 1) / pixels, patch_columns = (width + pixels - 1) / pixels;
     patches = batches * patch_rows * patch_columns;
   }
-  std::int64_t batches, in_height, in_width, channels, height, width, features;
-  std::int64_t patch_rows, patch_columns, patches;
+  dim batches, in_height, in_width, height, width;
+  std::int64_t channels, features;
+  dim patch_rows, patch_columns, patches;
+};
+
+// How blocks of patches and panels of columns are divided among work items.
+struct division {
+  std::int64_t panels_of_group;
+  dim blocks, all, of_item, items;
 };
 
 std::int64_t patches_at_once(const kernel_emitter& e, const extents& n) {
@@ -59,9 +68,9 @@ class winograd_emitter {
   explicit winograd_emitter(kernel_emitter& emitter) : e(emitter), code(emitter.code), n(emitter) {
     const convolution& op = *e.anchor()->op().get_if<convolution>();
     pad_top = op.pads_begin[0], pad_left = op.pads_begin[1];
-    const std::int64_t standard = patches_at_once(e, n),
-                       wanted = std::clamp<std::int64_t>(choose(e.configuration, "patches", standard), 1, n.patches),
-                       even = ceil_div(n.patches, ceil_div(n.patches, wanted));
+    const std::int64_t standard = patches_at_once(e, n), most = n.patches.is_static() ? n.patches.value() : standard,
+                       wanted = std::clamp<std::int64_t>(choose(e.configuration, "patches", standard), 1, most),
+                       even = n.patches.is_static() ? ceil_div(most, ceil_div(most, wanted)) : wanted;
     tile = choose_tile(e, even, n.features, type, n.channels * static_cast<std::int64_t>(sizeof(float)),
                        loads_of(e.target, type, true));
     block = ceil_div(even, tile.rows) * tile.rows;
@@ -70,22 +79,15 @@ class winograd_emitter {
     product_pitch = block * tile.columns() + tile.lanes;
   }
 
-  void emit() {
+  // `used`: 1, or 0 at the sizes at which there are no work items.
+  void emit(const dim& used) {
     transform_weights();
     image = materialize_channels(e, e.anchor()->inputs()[0]);
-    const std::int64_t blocks = ceil_div(n.patches, block),
-                       wanted = std::clamp<std::int64_t>(factors * n.patches * n.channels * n.features / item_products,
-                                                         1, most_items),
-                       most_groups = std::clamp<std::int64_t>(panels * tile.columns() / fewest_columns, 1, panels),
-                       panels_of_group =
-                           ceil_div(panels, std::clamp(ceil_div(wanted, blocks), std::int64_t{1}, most_groups)),
-                       groups = ceil_div(panels, panels_of_group), all = blocks * groups,
-                       scratch_bytes = factors * (image_pitch + product_pitch) * std::int64_t{sizeof(float)},
-                       room = std::clamp<std::int64_t>(most_scratch_bytes / scratch_bytes, 1, most_items),
-                       of_item = ceil_div(all, room), items = ceil_div(all, of_item);
-    const buffer patches = e.add_scratch(type, {items, factors, image_pitch}),
-                 products = e.add_scratch(type, {items, factors, product_pitch});
-    e.begin_stage("winograd", items);
+    const auto [panels_of_group, blocks, all, of_item, items] = divide();
+    const std::int64_t groups = ceil_div(panels, panels_of_group);
+    const buffer patches = e.add_open_scratch(type, {items * used, factors, image_pitch}),
+                 products = e.add_open_scratch(type, {items * used, factors, product_pitch});
+    e.begin_stage("winograd", items * used);
     e.keep_loops();
     pixel_pointer = e.pointer(image.memory), weight_pointer = e.pointer(weights);
     patch_pointer = e.pointer(patches), product_pointer = e.pointer(products);
@@ -95,9 +97,9 @@ class winograd_emitter {
     patch_offset = code.mul(e.begin(), factors * image_pitch);
     product_offset = code.mul(e.begin(), factors * product_pitch);
     code.loop(e.begin(), e.end(), 1, [&](Value item) {
-      Value first = code.mul(item, of_item), last = code.min(code.add(first, of_item), all);
+      Value first = e.mul(item, of_item), last = e.min(e.add(first, of_item), all);
       code.loop(first, last, 1, [&](Value part) {
-        const values digits = code.delinearize(part, std::vector<std::int64_t>{blocks, groups});
+        const values digits = e.delinearize(part, std::vector<dim>{blocks, groups});
         first_patch = code.mul(digits[0], block);
         transform_patches();
         Value panel = code.mul(digits[1], panels_of_group);
@@ -111,6 +113,29 @@ class winograd_emitter {
   }
 
  private:
+  division divide() const {
+    const std::int64_t most_groups = std::clamp<std::int64_t>(panels * tile.columns() / fewest_columns, 1, panels),
+                       scratch_bytes = factors * (image_pitch + product_pitch) * std::int64_t{sizeof(float)},
+                       room = std::clamp<std::int64_t>(most_scratch_bytes / scratch_bytes, 1, most_items);
+    division d;
+    if (n.patches.is_static()) {
+      const std::int64_t patches = n.patches.value(), blocks = ceil_div(patches, block),
+                         wanted = std::clamp<std::int64_t>(factors * patches * n.channels * n.features / item_products,
+                                                           1, most_items);
+      d.panels_of_group = ceil_div(panels, std::clamp(ceil_div(wanted, blocks), std::int64_t{1}, most_groups));
+      const std::int64_t all = blocks * ceil_div(panels, d.panels_of_group), of_item = ceil_div(all, room);
+      d.blocks = blocks, d.all = all, d.of_item = of_item, d.items = ceil_div(all, of_item);
+      return d;
+    }
+    // A small image has few blocks, which are divided in two where there are columns for it.
+    d.panels_of_group = ceil_div(panels, std::min<std::int64_t>(2, most_groups));
+    d.blocks = (n.patches + block - 1) / block;
+    d.all = d.blocks * ceil_div(panels, d.panels_of_group);
+    d.of_item = dim::max(1, (d.all + room - 1) / room);
+    d.items = (d.all + d.of_item - 1) / d.of_item;
+    return d;
+  }
+
   Value plus(Value a, Value b) { return code.make<arith::AddFOp>(a, b); }
   Value minus(Value a, Value b) { return code.make<arith::SubFOp>(a, b); }
 
@@ -157,21 +182,22 @@ class winograd_emitter {
 
   // Returns the batch, row and column of a patch.
   values locate(Value patch) {
-    return code.delinearize(patch, std::vector<std::int64_t>{n.batches, n.patch_rows, n.patch_columns});
+    return e.delinearize(patch, std::vector<dim>{n.batches, n.patch_rows, n.patch_columns});
   }
 
   // Transforms the patches of the block, Bᵀ d B, to [factor, patch, channel].
   void transform_patches() {
     code.loop(0, block, 1, [&](Value i) {
-      const values at = locate(code.min(code.add(first_patch, i), n.patches - 1));
+      const values at = locate(e.min(code.add(first_patch, i), n.patches - 1));
       Value top = code.sub(code.mul(at[1], pixels), pad_top), left = code.sub(code.mul(at[2], pixels), pad_left);
       Value inside;
       auto require = [&](Value condition) {
         inside = inside ? Value(code.make<arith::AndIOp>(inside, condition)) : condition;
       };
-      auto check = [&](Value begin, std::int64_t pad, std::int64_t count, std::int64_t extent) {
+      auto check = [&](Value begin, std::int64_t pad, const dim& count, const dim& extent) {
         if (pad > 0) require(code.less(code.constant(-1), begin));
-        if ((count - 1) * pixels - pad + side > extent) require(code.less(begin, code.constant(extent - side + 1)));
+        const dim beyond = (count - 1) * pixels - pad + side - extent;
+        if (!beyond.is_static() || beyond.value() > 0) require(code.less(begin, e.size(extent - side + 1)));
       };
       check(top, pad_top, n.patch_rows, n.in_height);
       check(left, pad_left, n.patch_columns, n.in_width);
@@ -194,15 +220,15 @@ class winograd_emitter {
     struct line {
       Value position, inside;
     };
-    auto lines = [&](Value begin, std::int64_t extent) {
+    auto lines = [&](Value begin, const dim& extent) {
       std::array<line, side> all;
       for (std::int64_t i = 0; i < side; ++i) {
         Value position = code.add(begin, i);
         all[i] = {position, {}};
         if (!clip) continue;
-        all[i].inside = code.make<arith::AndIOp>(code.less(code.constant(-1), position),
-                                                 code.less(position, code.constant(extent)));
-        all[i].position = code.min(code.max(position, 0), extent - 1);
+        all[i].inside =
+            code.make<arith::AndIOp>(code.less(code.constant(-1), position), code.less(position, e.size(extent)));
+        all[i].position = e.min(code.max(position, 0), extent - 1);
       }
       return all;
     };
@@ -216,8 +242,8 @@ class winograd_emitter {
       for (std::int64_t i = 0; i < side; ++i) {
         std::array<Value, side> d;
         for (std::int64_t j = 0; j < side; ++j) {
-          Value pixel = code.add(code.mul(code.add(code.mul(batch, n.in_height), rows[i].position), n.in_width),
-                                 columns[j].position);
+          Value pixel =
+              code.add(e.mul(code.add(e.mul(batch, n.in_height), rows[i].position), n.in_width), columns[j].position);
           Value offset = code.add(code.add(code.mul(pixel, image.pitch()), image.first), channel);
           d[j] = code.load(pixel_pointer, offset, type, lanes);
           if (clip)
@@ -256,7 +282,7 @@ class winograd_emitter {
 
   // Computes the pixels of the patches, Aᵀ m A, and passes them to the epilogue.
   void transform_products(Value panel) {
-    Value last = code.min(code.sub(code.constant(n.patches), first_patch), block);
+    Value last = code.min(code.sub(e.size(n.patches), first_patch), block);
     code.loop(code.constant(0), last, 1, [&](Value patch) {
       const values at = locate(code.add(first_patch, patch));
       Value begin = code.mul(panel, tile.columns());
@@ -292,9 +318,9 @@ class winograd_emitter {
         ev.store_outputs(values{patch[0], row, pixel, column}, tile.lanes);
       };
       Value exists;
-      if (n.height % pixels) exists = code.less(row, code.constant(n.height));
-      if (n.width % pixels) {
-        Value there = code.less(pixel, code.constant(n.width));
+      if (codegen::known_factor(n.height) % pixels) exists = code.less(row, e.size(n.height));
+      if (codegen::known_factor(n.width) % pixels) {
+        Value there = code.less(pixel, e.size(n.width));
         exists = exists ? Value(code.make<arith::AndIOp>(exists, there)) : there;
       }
       if (exists) code.when(exists, inside);
@@ -334,7 +360,10 @@ class winograd_emitter {
 
 }  // namespace
 
-bool suits_winograd(const kernel_emitter& e) {
+namespace {
+
+// Returns true for a window and channels for which there is such a product.
+bool has_winograd(const kernel_emitter& e) {
   const convolution& op = *e.anchor()->op().get_if<convolution>();
   const value image = e.anchor()->inputs()[0], weights = e.anchor()->inputs()[1];
   const std::vector<std::int64_t> filter = e.dims(weights), ones{1, 1};
@@ -345,12 +374,23 @@ bool suits_winograd(const kernel_emitter& e) {
     return false;
   const extents n(e);
   const std::int64_t lanes = register_lanes(e, element_type::f32);
-  if (n.channels % lanes || n.features % lanes || std::min(n.channels, n.features) < fewest_channels) return false;
-  // Patches that extend over the end of an image save less. Large weights must be used several times.
-  const std::int64_t direct = window * window * n.batches * n.height * n.width;
-  return 4 * factors * n.patches <= 3 * direct && n.patches >= std::min(fewest_uses, patches_at_once(e, n));
+  return n.channels % lanes == 0 && n.features % lanes == 0 && std::min(n.channels, n.features) >= fewest_channels;
 }
 
-void emit_winograd(kernel_emitter& e) { winograd_emitter(e).emit(); }
+}  // namespace
+
+dim winograd_sizes(const kernel_emitter& e) {
+  if (!has_winograd(e)) return 0;
+  const extents n(e);
+  // Patches that extend over the end of an image save less. Large weights must be used several times.
+  const dim direct = window * window * n.batches * n.height * n.width,
+            few = std::min(fewest_uses, patches_at_once(e, n));
+  const dim saves = 1 - dim::min(1, dim::max(0, 4 * factors * n.patches - 3 * direct));
+  return saves * (dim::min(n.patches, few) / few);
+}
+
+bool suits_winograd(const kernel_emitter& e) { return winograd_sizes(e) == 1; }
+
+void emit_winograd(kernel_emitter& e, const dim& used) { winograd_emitter(e).emit(used); }
 
 }  // namespace kiln::cpu

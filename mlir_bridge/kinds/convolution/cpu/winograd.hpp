@@ -10,9 +10,13 @@ namespace kiln::cpu {
 
 using namespace codegen;
 
-// Returns true if the anchor is such a convolution and so large that the fewer products outweigh the transformations.
+// Returns 1 at the sizes at which the anchor is such a convolution and so large that the fewer products outweigh the
+// transformations, else 0.
+dim winograd_sizes(const kernel_emitter& e);
+// Returns true if the sizes are known and suit it.
 bool suits_winograd(const kernel_emitter& e);
 // Emits it. The configuration has "patches" of a block, and "tile_m", "tile_n" and "unroll" as for other contractions.
-void emit_winograd(kernel_emitter& e);
+// `used`: 1, or 0 at the sizes at which another stage computes the anchor.
+void emit_winograd(kernel_emitter& e, const dim& used = 1);
 
 }  // namespace kiln::cpu
