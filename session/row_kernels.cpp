@@ -46,6 +46,14 @@ row_traffic traffic_of(const row_kernel& kernel, bool for_all_sizes) {
   return result;
 }
 
+// Returns true if rows of floats are computed from matrices of at most 8 bits that all rows share.
+bool unpacks_weights(const std::vector<shape>& inputs, const std::vector<shape>& results, const dim& rows) {
+  return std::ranges::any_of(
+             inputs,
+             [&](const shape& s) { return s.dims.size() > 1 && storage_bits(s.type) <= 8 && !has_rows(s, rows); }) &&
+         std::ranges::all_of(results, [](const shape& s) { return is_float(s.type); });
+}
+
 // Returns true if what every block reads is much more than its rows.
 bool reads_weights(const row_traffic& traffic) {
   constexpr std::int64_t rows = 16, least = 1 << 16;
@@ -74,7 +82,7 @@ std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
   const std::int64_t row_bytes = traffic.input_bytes + traffic.output_bytes;
   // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights. This
   // many rows take as long to compute as the weights take to come from memory.
-  const std::int64_t step = reads_weights(traffic) ? 4 : 16;
+  const std::int64_t step = reads_weights(traffic) ? 4 : traffic.unpacks_weights ? 8 : 16;
   const std::int64_t least = traffic.for_all_sizes && uses_weights_once(traffic) ? 64 : 1;
   std::vector<std::int64_t> sizes{1};
   while (sizes.front() < least || (sizes.front() < most && sizes.front() * row_bytes < enough))
@@ -138,7 +146,8 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
     if (!fits || std::ranges::all_of(row_outputs, [](const shape& s) { return s.element_count() == 0; })) continue;
     wanted_kernel& next = wanted.emplace_back(wanted_kernel{
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
-    const row_traffic traffic = traffic_of(next.kernel, kernel.inside.empty());
+    row_traffic traffic = traffic_of(next.kernel, kernel.inside.empty());
+    traffic.unpacks_weights = unpacks_weights(inputs, results, kernel.rows);
     const auto block_rows = block_sizes(traffic);
     for (std::int64_t rows : block_rows) {
       const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);

@@ -75,6 +75,8 @@ struct row_traffic {
   // Bytes that every block reads, such as weights.
   std::int64_t shared_bytes = 0;
   bool for_all_sizes = false;
+  // Whether each block converts weights of at most 8 bits, which takes longer than multiplying a few rows by them.
+  bool unpacks_weights = false;
 };
 std::vector<std::int64_t> block_sizes(const row_traffic& traffic);
 

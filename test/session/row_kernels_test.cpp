@@ -296,5 +296,15 @@ TEST(block_sizes, products_with_large_weights_have_blocks_of_many_rows) {
       (list{1}));
 }
 
+// Four blocks of 16 rows would unpack the weights of 64 rows four times.
+TEST(block_sizes, products_that_unpack_weights_have_blocks_of_many_rows) {
+  EXPECT_EQ(block_sizes({.input_bytes = 128,
+                         .output_bytes = 128,
+                         .shared_bytes = 1 << 10,
+                         .for_all_sizes = true,
+                         .unpacks_weights = true}),
+            (std::vector<std::int64_t>{512, 64, 8, 1}));
+}
+
 }  // namespace
 }  // namespace kiln::testing
