@@ -134,7 +134,7 @@ evaluator::memory_offset evaluator::offset_of(const buffer& b, const position& w
       add_each(where[i].each);
       continue;
     }
-    if (const std::int64_t factor = known_factor(strides[i]))
+    if (const std::int64_t factor = e.factor(strides[i]))
       result.multiple = std::gcd(result.multiple, std::min(any_multiple, where[i].multiple) % any_multiple * factor);
     if (!joined[i]) add_base(numbers[i] ? numbers[i]->number : where[i].base, strides[i]);
     if (where[i].step == 0 || lanes == 1) continue;

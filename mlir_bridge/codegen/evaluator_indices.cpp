@@ -15,7 +15,7 @@ axis_index evaluator_rules::fixed(std::int64_t position) {
 bool evaluator_rules::on_one_side(const axis_index& index, std::span<const dim> boundaries) const {
   if (index.uniform()) return true;
   return !index.each && index.step == 1 && index.multiple % lanes == 0 &&
-         std::ranges::all_of(boundaries, [&](const dim& b) { return known_factor(b) % lanes == 0; });
+         std::ranges::all_of(boundaries, [&](const dim& b) { return e.factor(b) % lanes == 0; });
 }
 
 axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor, const dim& moved) {
@@ -26,7 +26,7 @@ axis_index evaluator_rules::affine(const axis_index& index, std::int64_t factor,
     (result.each ? result.each : result.base) = e.add(result.each ? result.each : result.base, moved);
     result.low = INT64_MIN;
     result.high = INT64_MAX;
-    result.multiple = std::max<std::int64_t>(1, std::gcd(result.multiple, known_factor(moved)));
+    result.multiple = std::max<std::int64_t>(1, std::gcd(result.multiple, e.factor(moved)));
     return result;
   }
   const std::int64_t offset = moved.value();
@@ -65,7 +65,7 @@ axis_index evaluator_rules::times(const axis_index& index, const dim& factor) {
   if (factor.is_static()) return affine(index, factor.value(), 0);
   axis_index result;
   result.multiple =
-      std::max<std::int64_t>(1, std::min(any_multiple, std::min(any_multiple, index.multiple) * known_factor(factor)));
+      std::max<std::int64_t>(1, std::min(any_multiple, std::min(any_multiple, index.multiple) * e.factor(factor)));
   if (index.low < 0) result.low = INT64_MIN;
   if (index.uniform() || lanes == 1) {
     result.base = e.mul(index.base, factor);

@@ -11,6 +11,7 @@
 #include "ir/ops/all.hpp"
 #include "ir/ops/cache_update.hpp"
 #include "mlir_bridge/codegen/int4.hpp"
+#include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/targets/function_attributes.hpp"
 
 namespace kiln::codegen {
@@ -65,6 +66,15 @@ kernel_emitter::kernel_emitter(const module& fusion, const instruction* anchor, 
   for (std::size_t i = 0; i < fusion.outputs().size(); ++i)
     if (const shape& s = fusion.outputs()[i].type(); is_packed(s.type))
       packed_outputs_.emplace(i, add_open_scratch(element_type::u8, s.dims));
+}
+
+std::int64_t kernel_emitter::factor(const dim& size) const {
+  std::int64_t result = known_factor(size);
+  dim times;
+  for (const auto& [multiple, of] : multiples)
+    if (!size.is_static() && divides_exactly(size, multiple, times))
+      result = std::lcm(result, of * known_factor(times));
+  return result;
 }
 
 std::int64_t kernel_emitter::lanes_for(element_type type, std::int64_t extent) const {

@@ -60,6 +60,8 @@ class kernel_emitter {
  public:
   // The grids of stages are multiplied by this number, which is 0 or 1 (GPUs only).
   dim used = 1;
+  // Sizes that are multiples of a number wherever `used` is 1.
+  std::vector<std::pair<dim, std::int64_t>> multiples;
 
   // Emits into `target_module`, which must outlive this object. `symbol` is the prefix of the stages' names. `anchor`
   // is an instruction of the fusion, or null.
@@ -85,6 +87,8 @@ class kernel_emitter {
   void emit_inner_anchors();
   static std::vector<std::int64_t> dims(value v) { return v.type().static_dims(); }  // throws if one is open
   static const std::vector<dim>& sizes(value v) { return v.type().dims; }
+  // Returns the largest number that is known to divide the size, like known_factor(), which does not know `multiples`.
+  std::int64_t factor(const dim& size) const;
   // Number of f32 lanes in one vector register (8 on x86-64-v3, 16 on v4).
   std::int64_t native_lanes() const { return target.vector_bits / 32; }
   // Returns how many lanes to use along an axis of this extent for this compute type: a power of two, at most one
@@ -122,6 +126,9 @@ class kernel_emitter {
   buffer materialize(value v);
   // Declares that `b` holds v, for the stages after the one that computed it.
   void hold(value v, const buffer& b) { materialized_[v] = b; }
+  // The values that scratch holds. To be set to what it was after stages that are not used at all sizes.
+  const std::map<value, buffer>& held() const { return materialized_; }
+  void set_held(std::map<value, buffer> held) { materialized_ = std::move(held); }
   // Returns true if v depends only on parameters, through movement and convert operations, so that a `prepare` stage
   // may compute it. Only the runtime knows whether those parameters are constants.
   bool only_parameters(value v) const;

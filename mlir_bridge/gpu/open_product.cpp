@@ -22,7 +22,7 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 // Every version costs time when the model is loaded, and bytes. With these, the kernels for all sizes of 11 models take
 // 1.0 to 1.9 times the bytes of those for one set of sizes (bench/README.md).
-constexpr std::size_t most_versions = 3;
+constexpr std::size_t most_versions = 3, most_aligned_versions = 2;
 constexpr double worth_a_version = 0.8, worth_a_version_if_small = 1.2, worth_more_on_amd = 0.4;
 // Factor on the estimate of a version of another generator than the one that a known number of rows would use:
 // estimates of different generators compare less well.
@@ -30,6 +30,8 @@ constexpr double other_generator = 1.15;
 // The values of open dimensions at which versions are compared, up to this many rows.
 constexpr std::int64_t ladder[]{1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
 constexpr std::int64_t most_rows = std::int64_t{1} << 18;
+// The size above which products of which more is open than the rows have versions with aligned sizes.
+constexpr std::int64_t small_size = 160;
 // The least height and width at which versions of convolutions of images of open size are compared.
 constexpr std::int64_t least_of_images = 16;
 
@@ -59,18 +61,36 @@ std::int64_t rows_at(const dim& rows, const dim_bindings& values) try {
   return 0;  // a quotient by a size that is 0 for these values
 }
 
+// Returns true if versions differ by the number of rows alone.
+bool only_rows_are_open(const contraction_problem& problem) {
+  return problem.batch.is_static() && problem.n.is_static() && problem.k.is_static();
+}
+
+// Returns the size by which versions are chosen.
+const dim& size_of_versions(const contraction_problem& problem) {
+  for (const dim* d : {&problem.m, &problem.n})
+    if (!d->is_static()) return *d;
+  return problem.k;
+}
+
 std::vector<sample> find_samples(kernel_emitter& e, const contraction_problem& problem, wgmma_finder find) {
-  std::set<std::string> symbols = problem.m.symbols();
+  std::set<std::string> symbols;
   for (value v : e.anchor()->inputs())
     for (const dim& d : kernel_emitter::sizes(v)) symbols.merge(d.symbols());
+  // A batch is small.
+  constexpr std::int64_t usual_batch = 4;
+  std::set<std::string> of_batch = problem.batch.symbols();
+  for (const dim* d : {&problem.m, &problem.n, &problem.k})
+    for (const std::string& symbol : d->symbols()) of_batch.erase(symbol), symbols.insert(symbol);
   // Versions for images of a few pixels would be code that hardly any image uses.
   const bool of_images = e.anchor()->op().is<convolution>() && problem.m.symbols().size() > 1;
   std::vector<sample> result;
   for (std::int64_t value : ladder) {
     if (of_images && value < least_of_images) continue;
     sample s;
-    for (const std::string& symbol : symbols) s.values[symbol] = value;
-    s.rows = rows_at(problem.m, s.values);
+    for (const std::string& symbol : symbols) s.values[symbol] = of_batch.contains(symbol) ? usual_batch : value;
+    s.rows = rows_at(size_of_versions(problem), s.values);
+    if (!only_rows_are_open(problem) && s.rows <= small_size) continue;
     if (s.rows < 1 || (!result.empty() && s.rows <= result.back().rows)) continue;
     if (s.rows > most_rows && !result.empty()) break;
     if (find && has_wgmma(e)) s.copied = find(e, s.values);
@@ -127,14 +147,30 @@ std::vector<version> find_versions(kernel_emitter& e, const contraction_problem&
     else if (s.narrow) add({{}, {}, shape_of_few(e, problem, s)});
     else add({choose_tile(e.target, s.size, e.configuration), {}, {}});
   }
+  if (only_rows_are_open(problem)) return result;
+  // Also tiles of less code.
+  constexpr std::int64_t small_tile = 64;
+  problem_size size = samples.front().size;
+  size.m = std::min(size.m, small_tile), size.n = std::min(size.n, small_tile);
+  add({choose_tile(e.target, size, e.configuration), {}, {}});
   return result;
+}
+
+// The sizes of the product at a sample.
+problem_size size_at(problem_size size, const contraction_problem& problem, const sample& s) {
+  size.batch = rows_at(problem.batch, s.values), size.m = rows_at(problem.m, s.values);
+  size.n = rows_at(problem.n, s.values), size.k = rows_at(problem.k, s.values);
+  return size;
 }
 
 // Returns true for a product so small that launches take most of its time at usual sizes.
 bool is_small(const contraction_problem& problem, const std::vector<sample>& samples) {
   constexpr std::int64_t usual = 16, most_products = 1 << 23;
   const auto at = std::ranges::find_if(samples, [](const sample& s) { return s.values.begin()->second >= usual; });
-  return at != samples.end() && at->rows * problem.n.value() * problem.k.value() <= most_products;
+  if (at == samples.end()) return false;
+  std::int64_t products = 1;
+  for (const dim* d : {&problem.batch, &problem.m, &problem.n, &problem.k}) products *= rows_at(*d, at->values);
+  return products <= most_products;
 }
 
 // Returns true if the kernel computes a function of many instructions from each sum.
@@ -168,6 +204,14 @@ double code_price(const kernel_emitter& e, const version& v, bool small) {
   return result;
 }
 
+// The same where most of the code is the epilogue, of many instructions such as a mask's.
+double price_of_sums(const kernel_emitter& e, const version& v) {
+  constexpr double of_instruction = 0.15 / 64;
+  const tile_shape& tile = *v.staged;
+  const double instructions = static_cast<double>(std::ranges::distance(e.fusion.instructions()));
+  return of_instruction * instructions * static_cast<double>(tile.m * tile.n / tile.threads(e.target.gpu));
+}
+
 struct used_version {
   version made;
   const sample* first;  // of the samples that it computes
@@ -189,17 +233,23 @@ std::optional<wgmma_problem> rearrange_once(kernel_emitter& e, const std::vector
 
 }  // namespace
 
+dim large_sizes(const contraction_problem& problem) {
+  if (only_rows_are_open(problem) || size_of_versions(problem).is_static()) return 0;
+  return rows_between(size_of_versions(problem), small_size, std::numeric_limits<std::int64_t>::max());
+}
+
 void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_finder find) {
-  if (!problem.batch.is_static() || !problem.n.is_static() || !problem.k.is_static() || problem.m.is_static())
-    return emit_contraction(e, std::move(problem));
+  const bool only_rows = only_rows_are_open(problem);
+  if (only_rows ? problem.m.is_static() : e.multiples.empty()) return emit_contraction(e, std::move(problem));
+  if (!only_rows) find = nullptr;
   std::vector<sample> samples = find_samples(e, problem, find);
   if (samples.empty()) return emit_contraction(e, std::move(problem));
   if (!std::ranges::all_of(samples, [](const sample& s) { return s.copied_tile.has_value(); })) {
     const std::optional<buffer> packed = pack_operand(e, problem);
     const problem_size size = staged_size(e, problem);
     for (sample& s : samples) {
-      s.size = size, s.size.m = s.rows;
-      if (!s.copied_tile) s.narrow = find_narrow(e, problem, s.rows);
+      s.size = size_at(size, problem, s);
+      if (only_rows && !s.copied_tile) s.narrow = find_narrow(e, problem, s.rows);
       // All versions read the same copy of the weights.
       const bool same = packed && s.copied && s.copied->b.memory.type == packed->type;
       if (same && (storage_bits(packed->type) == 16 || s.copied->b.divided))
@@ -216,13 +266,15 @@ void emit_open_product(kernel_emitter& e, contraction_problem problem, wgmma_fin
   const bool small = is_small(problem, samples);
   double least = small ? worth_a_version_if_small : worth_a_version;
   if (e.target.family == target_family::amdgpu) least += worth_more_on_amd;
-  for (const version& v : versions) worth.push_back(least + code_price(e, v, small));
+  for (const version& v : versions)
+    worth.push_back(least + (only_rows ? code_price(e, v, small) : price_of_sums(e, v)));
+  const std::size_t most = only_rows ? most_versions : most_aligned_versions;
   std::vector<used_version> used;
   std::size_t first = 0;
-  for (const version_range& range : choose_versions(costs, most_versions, worth)) {
+  for (const version_range& range : choose_versions(costs, most, worth)) {
     const bool last = range.last_sample + 1 == samples.size();
     used.push_back({versions[range.version], &samples[first],
-                    rows_between(problem.m, first == 0 ? 0 : samples[first - 1].rows,
+                    rows_between(size_of_versions(problem), first == 0 ? 0 : samples[first - 1].rows,
                                  last ? std::numeric_limits<std::int64_t>::max() : samples[range.last_sample].rows)});
     first = range.last_sample + 1;
   }

@@ -212,7 +212,7 @@ def convolutions_of_an_open_batch(m):
     m.output(m.op("Conv", y, m.weight([24, 16, 1, 1]), strides=[2, 2]))
 
 
-@case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 1, "seq": 70}, {"batch": 3, "seq": 0})
+@case("f32 f16", {"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}, {"batch": 1, "seq": 70}, {"batch": 1, "seq": 168}, {"batch": 3, "seq": 0})
 def products_of_open_sizes(m):
     q, k = m.input("q", ["batch", "seq", 16]), m.input("k", ["batch", "seq", 16])
     s = m.op("MatMul", q, m.op("Transpose", k, perm=[0, 2, 1]))

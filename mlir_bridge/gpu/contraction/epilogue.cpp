@@ -12,7 +12,7 @@ std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& 
   std::int64_t lanes = 8;
   for (value v : e.outputs())
     lanes = std::min<std::int64_t>(lanes, std::max<std::int64_t>(1, 128 / std::max(8, storage_bits(v.type().type))));
-  return std::gcd(lanes, std::gcd(columns, std::gcd(known_factor(problem.n), known_factor(problem.last_axis))));
+  return std::gcd(lanes, std::gcd(columns, std::gcd(e.factor(problem.n), e.factor(problem.last_axis))));
 }
 
 void result_writer::add(Value sums, Value batch, Value row, Value column, bool row_may_be_beyond,

@@ -26,7 +26,7 @@ std::int64_t elements_at_once(const kernel_emitter& e, value v) {
   std::int64_t most = 1;
   for (value input : v.producer->inputs())
     if (input.type().elements() == v.type().elements()) most = std::max(most, elements_at_once(e, input));
-  return std::gcd(most, known_factor(kernel_emitter::sizes(v).back()));
+  return std::gcd(most, e.factor(kernel_emitter::sizes(v).back()));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ operand matrix_operand(kernel_emitter& e, value v, element_type factor, matrix_p
   result.along_rows = place.rows != 1 && place.rows != 0 && !contiguous_along(e, v, depth_axis);
   const std::int64_t chunk = elements_of_chunk(factor);
   const bool in_memory = result.along_rows || e.in_memory(v).has_value();
-  result.piece = std::gcd(known_factor(place.depth), in_memory ? chunk : std::max(chunk, elements_at_once(e, v)));
+  result.piece = std::gcd(e.factor(place.depth), in_memory ? chunk : std::max(chunk, elements_at_once(e, v)));
   result.find = [&e, v, place, most = std::min(result.piece, chunk)](evaluator& ev, const element_request& at) {
     code_builder& code = e.code;
     const std::int64_t piece = std::max(most, at.lanes);

@@ -6,6 +6,7 @@
 #include "ir/ops/contraction.hpp"
 #include "mlir_bridge/codegen/access.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
+#include "mlir_bridge/gpu/aligned_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/joined_product.hpp"
 #include "mlir_bridge/gpu/contraction/matrix_operand.hpp"
@@ -55,6 +56,20 @@ contraction_problem dot_problem(kernel_emitter& e, value a) {
 }
 
 contraction_problem dot_problem(kernel_emitter& e) { return dot_problem(e, e.anchor()->inputs()[0]); }
+
+// The extents of the innermost axes of the factors and the result, from which vectors are loaded and stored.
+std::vector<dim> innermost_sizes(const kernel_emitter& e) {
+  std::vector<dim> result;
+  for (value v : {e.anchor()->inputs()[0], e.anchor()->inputs()[1], e.anchor_result()})
+    result.push_back(kernel_emitter::sizes(v).back());
+  return result;
+}
+
+// Returns how many elements are loaded at once.
+std::int64_t aligned_elements(const kernel_emitter& e) {
+  const element_type a = e.anchor()->inputs()[0].type().type, b = e.anchor()->inputs()[1].type().type;
+  return std::max<std::int64_t>(1, elements_of_chunk(types_of(a, b).factor));
+}
 
 // Emits the normalization of many rows, and then both products of them in one launch. Returns false where that is not
 // possible; then the products are not emitted.
@@ -106,8 +121,10 @@ void emit_open_dot(kernel_emitter& e) {
   emit_with_empty_sums(e, depth, [&] {
     const std::vector<dim>& out = kernel_emitter::sizes(e.anchor_result());
     if (usual_size(out[out.size() - 2]) > most_unpacked_rows) e.materialize(e.anchor()->inputs()[1]);
-    emit_open_product(e, dot_problem(e), [](kernel_emitter& of, const dim_bindings& sample) {
-      return find_dot_problem(of, nullptr, sample);
+    emit_with_aligned_sizes(e, aligned_elements(e), innermost_sizes(e), large_sizes(dot_problem(e)), [&] {
+      emit_open_product(e, dot_problem(e), [](kernel_emitter& of, const dim_bindings& sample) {
+        return find_dot_problem(of, nullptr, sample);
+      });
     });
   });
 }

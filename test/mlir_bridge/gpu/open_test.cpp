@@ -191,6 +191,32 @@ TEST(gpu_open, products_have_versions_for_their_numbers_of_rows) {
   }
 }
 
+// Many rows of an open length that is a multiple of a vector are loaded in vectors.
+TEST(gpu_open, products_of_open_depth_have_a_version_for_aligned_sizes) {
+  const dim past = dim::symbol("past");
+  for (element_type type : {f16, f32}) {
+    const auto fusion = one({of(type, {batch, seq, past}), of(type, {batch, past, 64})}, dot{});
+    for (const target_row& target : some_targets()) {
+      SCOPED_TRACE(target.name);
+      native_kernel kernel = finalize_for(*fusion, target);
+      const auto used = [&](std::int64_t rows, std::int64_t depth) {
+        at_sizes(kernel, {{"batch", 4}, {"seq", rows}, {"past", depth}});
+        std::vector<std::string> result;
+        for (const launch& l : kernel.launches)
+          if (l.grid != 0) result.push_back(l.symbol);
+        return result;
+      };
+      const auto general = used(7, 9), aligned = used(384, 384);
+      EXPECT_EQ(general.size(), 1u);
+      EXPECT_EQ(aligned.size(), 1u);
+      EXPECT_NE(aligned, general);
+      EXPECT_EQ(used(8, 8), general);
+      EXPECT_EQ(used(384, 383), general);
+      EXPECT_EQ(used(383, 512), aligned);
+    }
+  }
+}
+
 // Few rows of large weights: what is added is fetched before the end, at a place that depends on the number of rows.
 TEST(gpu_open, products_with_an_addition_have_versions) {
   const auto fusion = gpu_fusion({of(f16, {batch, 768}), of(f16, {768, 768}), of(f16, {batch, 768})},
