@@ -18,6 +18,10 @@ open_plans::open_plans(program native, device& target, const plan_options& optio
   for (const dim_guard& g : native_.guards) guards_.emplace_back(dims_.add(g.a), dims_.add(g.b));
 }
 
+void open_plans::add_streams(std::size_t count) {
+  if (spares_) spares_->add_streams(count, device_);
+}
+
 bool open_plans::valid(const dim_bindings& sizes, const std::vector<std::int64_t>& values) const {
   if (sizes.size() != native_.symbols.size()) return false;
   for (const auto& [name, range] : native_.symbols) {

@@ -21,6 +21,9 @@ class open_plans {
   // `target` and what `options` points to must outlive this object.
   open_plans(program native, device& target, const plan_options& options);
 
+  // Makes streams for the contexts of the first plans, if these run on a GPU.
+  void add_streams(std::size_t count);
+
   // Returns null if the sizes are not valid for the program, or if there is no template for them, or none that serves
   // them (plan_template::at).
   std::shared_ptr<const plan> at(const dim_bindings& sizes);

@@ -49,10 +49,23 @@ void spare_contexts::give_back(device_memory tensors) noexcept {
   }
 }
 
+void spare_contexts::add_streams(std::size_t count, device& target) {
+  std::vector<std::unique_ptr<device_stream>> made;
+  while (made.size() < count) made.push_back(target.make_stream());
+  std::lock_guard lock(mutex_);
+  streams_ = std::move(made);
+}
+
 spare_context spare_contexts::take() {
   std::lock_guard lock(mutex_);
-  if (free_.empty()) return {};
-  spare_context result = std::move(free_.back());
+  spare_context result;
+  if (free_.empty()) {
+    if (streams_.empty()) return result;
+    result.stream = std::move(streams_.back());
+    streams_.pop_back();
+    return result;
+  }
+  result = std::move(free_.back());
   free_.pop_back();
   return result;
 }

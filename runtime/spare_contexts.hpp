@@ -38,7 +38,9 @@ struct spare_context {
 
 class spare_contexts {
  public:
-  // Returns one without a stream if there is none.
+  // Makes streams for the first contexts, for which no other has ended.
+  void add_streams(std::size_t count, device& target);
+  // Returns one without memory, and without a stream if none is left, if no context has ended.
   spare_context take();
   // Takes out the graph with the nodes of `like`; null if there is none.
   std::unique_ptr<device_graph> take_graph(const spare_graph& like);
@@ -53,6 +55,7 @@ class spare_contexts {
  private:
   mutable std::mutex mutex_;
   std::vector<spare_context> free_;
+  std::vector<std::unique_ptr<device_stream>> streams_;
   std::vector<spare_graph> graphs_;  // the one that ended first, first
   std::vector<device_memory> tensors_;
 };

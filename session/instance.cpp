@@ -36,12 +36,6 @@ jit_options tuning_jit(const session_resources& with) {
   return jit;
 }
 
-void add_report(jit_report& to, jit_report other) {
-  std::ranges::move(other.kernels, std::back_inserter(to.kernels));
-  to.hits += other.hits, to.misses += other.misses;
-  to.elapsed_ms += other.elapsed_ms;
-}
-
 // For a GPU it is the session's device. For the host it is a second host device, because a candidate that never
 // finishes occupies its threads.
 std::shared_ptr<device> timing_device(device& of_session) {
@@ -50,6 +44,12 @@ std::shared_ptr<device> timing_device(device& of_session) {
 }
 
 }  // namespace
+
+void add_report(jit_report& to, jit_report other) {
+  std::ranges::move(other.kernels, std::back_inserter(to.kernels));
+  to.hits += other.hits, to.misses += other.misses;
+  to.elapsed_ms += other.elapsed_ms;
+}
 
 // State that run() keeps on the device between runs. Its memory may go to other sizes afterwards (spare_contexts.hpp).
 struct instance::runner {
@@ -94,10 +94,12 @@ instance::instance(const session_resources& with, program bound, dim_bindings si
 }
 
 instance::instance(const session_resources& with, const program& portable, dim_bindings sizes,
-                   std::shared_ptr<const plan> planned, graph_memory graphs)
+                   std::shared_ptr<const plan> planned, graph_memory graphs, jit_report report)
     : with_(with),
       sizes_(std::move(sizes)),
       portable_(&portable),
+      report_(std::move(report)),
+      finalize_ms_(report_.elapsed_ms),
       executable_(std::in_place, std::move(planned), with.device()),
       graphs_(std::move(graphs)),
       lazy_(true, [this] { with_.report(session_events::kernels_swapped{sizes_, 1}); }) {

@@ -21,6 +21,9 @@ namespace kiln {
 
 class ranged_kernels;
 
+// Adds what was finalized besides.
+void add_report(jit_report& to, jit_report other);
+
 // Which kernels an instance is made with.
 struct instance_kernels {
   // If not null: kernels that serve many sizes, which are used where there is one.
@@ -37,9 +40,10 @@ class instance {
   // sizes. Throws what compile_bytecode and load throw.
   instance(const session_resources& with, program bound, dim_bindings sizes, instance_kernels kernels = {});
   // For kernels that serve all sizes: goes on from a plan of a template. `portable` must outlive the instance.
-  // `graphs` is what is known about replaying the plans of the template.
+  // `graphs` is what is known about replaying the plans of the template, `report` that of finalizing its kernels if
+  // this is the first instance.
   instance(const session_resources& with, const program& portable, dim_bindings sizes,
-           std::shared_ptr<const plan> planned, graph_memory graphs);
+           std::shared_ptr<const plan> planned, graph_memory graphs, jit_report report = {});
   ~instance();
   instance(const instance&) = delete;
 

@@ -187,13 +187,18 @@ ranged_kernels& session::general_kernels() {
   return *ranged_kernels_;
 }
 
-// Guarded by ranged_mutex_. Null if there can be none.
-open_plans* session::general_plans() {
+// Guarded by ranged_mutex_. Null if there can be none. With a report, throws error{not_cached} if the options say so.
+open_plans* session::general_plans(const jit_options& options, jit_report* report) {
   if (!std::exchange(general_plans_tried_, true)) try {
-      program native = general_program(portable_, general_kernels(), resources_->compiling());
+      program native = general_program(portable_, general_kernels(), options, report);
       general_graphs_ = graph_memory(resources_->records(), resources_->device(), native, resources_->options().graphs);
       general_plans_.emplace(std::move(native), resources_->device(), resources_->planning());
+      general_plans_->add_streams(resources_->options().most_instances);
     } catch (const error& e) {
+      if (report && e.kind() == error_kind::not_cached) {
+        general_plans_tried_ = false;
+        throw;
+      }
       resources_->warn(std::string(e.what()) + ": each set of sizes is planned on its own");
     }
   return general_plans_ ? &*general_plans_ : nullptr;
@@ -202,12 +207,25 @@ open_plans* session::general_plans() {
 std::shared_ptr<instance> session::make_from_template(const dim_bindings& sizes) {
   if (!general_ready_ || way_of(resources_->options()) == specialization::eager) return nullptr;
   std::lock_guard lock(ranged_mutex_);
-  open_plans* plans = general_plans();
+  open_plans* plans = general_plans(resources_->compiling());
   auto planned = plans ? plans->at(sizes) : nullptr;
   if (!planned) return nullptr;
   auto made = std::make_shared<instance>(*resources_, portable_, sizes, std::move(planned), general_graphs_);
   if (way_of(resources_->options()) == specialization::lazy) watch(made);
   return made;
+}
+
+// Guarded by ranged_mutex_.
+std::shared_ptr<instance> session::make_from_plans(const dim_bindings& sizes, const jit_options& jit,
+                                                   jit_report& report) {
+  if (resources_->cache() && resources_->options().verify_cache) return nullptr;  // make_general() compares
+  jit_report of_others;
+  open_plans* plans = general_plans(jit, &of_others);
+  auto planned = plans ? plans->at(sizes) : nullptr;
+  if (!planned) return nullptr;
+  add_report(report, std::move(of_others));
+  return std::make_shared<instance>(*resources_, portable_, sizes, std::move(planned), general_graphs_,
+                                    std::move(report));
 }
 
 // Guarded by ranged_mutex_. Null if a kernel cannot be compiled for these values.
@@ -263,7 +281,7 @@ std::unique_ptr<size_series> session::series(const dim_bindings& sizes, const di
   // The plans live as long as a series uses them.
   const std::shared_ptr<exact_plans> own = exact.empty() ? nullptr : plans_for(exact, which);
   if (!own && which == exact_kernels::ready) return nullptr;
-  open_plans* plans = own ? &own->plans : general_plans();
+  open_plans* plans = own ? &own->plans : general_plans(resources_->compiling());
   auto planned = plans ? plans->series(sizes, room) : std::nullopt;
   if (!planned) return nullptr;
   const auto move = [this, own, plans](plan_series& to, const dim_bindings& next) {
@@ -296,6 +314,7 @@ std::shared_ptr<instance> session::make_general(program bound, const dim_binding
   jit_report report =
       general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
   general_ready_ = true;
+  if (auto made = make_from_plans(sizes, jit, report)) return made;
   return std::make_shared<instance>(*resources_, std::move(bound), sizes,
                                     instance_kernels{&*ranged_kernels_, std::move(report), only_cached});
 }
@@ -334,7 +353,7 @@ void session::watch(const std::shared_ptr<instance>& made) {
           if (stop.stop_requested() || general_wanted_) throw work_cancelled();
         };
         general_kernels().finalize(sizes, jit, [this](const std::string& text) { resources_->warn(text); });
-        if (open_plans* plans = general_plans()) plans->at(sizes);
+        if (open_plans* plans = general_plans(resources_->compiling())) plans->at(sizes);
         general_ready_ = true;
       });
     };

@@ -86,10 +86,12 @@ class session {
   std::shared_ptr<instance> make_general(program bound, const dim_bindings& sizes, bool only_cached = false);
   // With kernels that serve all sizes, if they are there and no plan of its own is needed.
   std::shared_ptr<instance> make_from_template(const dim_bindings& sizes);
+  // The same. `report` is that of finalizing them, `jit` the options for kernels that are still missing.
+  std::shared_ptr<instance> make_from_plans(const dim_bindings& sizes, const jit_options& jit, jit_report& report);
   std::shared_ptr<instance> make_lazily(program bound, const dim_bindings& sizes);
   void watch(const std::shared_ptr<instance>& made);
   ranged_kernels& general_kernels();
-  open_plans* general_plans();
+  open_plans* general_plans(const jit_options& options, jit_report* report = nullptr);
   // Plans whose kernels are exact for some dims, and what is known about replaying them.
   struct exact_plans {
     dim_bindings exact;
