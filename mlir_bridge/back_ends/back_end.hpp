@@ -21,10 +21,11 @@ struct back_end {
   bool aggressive = false;
   bool small_code_model = false;
   // Optimizes the kernels of our generators with kernel_pipeline() instead of LLVM's O3 pipeline: all of them, or
-  // products for all sizes, which may have several versions (ptxas optimizes them again).
-  bool short_pipeline = false, short_pipeline_of_versions = false;
+  // products and convolutions that go through shared memory, whose code is long, and versions of products for all
+  // sizes. On NVIDIA GPUs other kernels lose speed by it (bench/README.md, "Compile time of kernels").
+  bool short_pipeline = false, short_pipeline_of_products = false;
   // Runs LLVM's loop strength reduction. On CPUs it takes two fifths of the code generator's time and makes kernels at
-  // most 2 % faster (bench/README.md, "Compile time of kernels").
+  // most 2 % faster; for NVIDIA GPUs ptxas optimizes the code again (bench/README.md, "Compile time of kernels").
   bool strength_reduction = true;
 
   // Optional hooks, called before and after LLVM's optimizer.

@@ -10,11 +10,11 @@
 namespace kiln {
 namespace {
 
-// Returns true for a product for all sizes: stages are named after what they do, and versions are stages.
-bool is_open_product(const native_kernel& kernel) {
+// Stages are named after what they do, and versions of a product for all sizes are stages.
+bool is_product(const native_kernel& kernel) {
   const auto open = [](const launch& l) { return !l.prepare && l.open_grid; };
-  return std::ranges::count_if(kernel.launches, open) > 1 || std::ranges::any_of(kernel.launches, [&](const launch& l) {
-           return open(l) && l.symbol.ends_with("_product");
+  return std::ranges::count_if(kernel.launches, open) > 1 || std::ranges::any_of(kernel.launches, [](const launch& l) {
+           return !l.prepare && l.symbol.ends_with("_product");
          });
 }
 
@@ -35,7 +35,7 @@ void make_native(llvm::Module& module, const target_row& target, loop_optimizati
   stopwatch time;
   if (end.before_optimization) end.before_optimization(module, target, kernel.launches);
   codegen::optimize(module, target, loops,
-                    end.short_pipeline || (end.short_pipeline_of_versions && is_open_product(kernel)));
+                    end.short_pipeline || (end.short_pipeline_of_products && is_product(kernel)));
   trace.optimize_ms = time.lap();
   if (trace.want_texts) trace.llvm_ir = printed([&](auto& stream) { module.print(stream, nullptr); });
   time.lap();

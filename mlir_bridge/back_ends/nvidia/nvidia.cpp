@@ -54,7 +54,8 @@ void add_statistics(native_kernel& kernel) {
 
 const back_end nvidia_back_end{.initialize = initialize,
                                .aggressive = true,
-                               .short_pipeline_of_versions = true,
+                               .short_pipeline_of_products = true,
+                               .strength_reduction = false,
                                .before_optimization = gpu::begin_as_dependent,
                                .emit = emit,
                                .add_statistics = add_statistics};
