@@ -9,6 +9,7 @@
 #include "ir/ops/elementwise.hpp"
 
 #include "mlir_bridge/gpu/contraction/contraction.hpp"
+#include "mlir_bridge/gpu/contraction/epilogue.hpp"
 #include "mlir_bridge/gpu/contraction/narrow.hpp"
 #include "mlir_bridge/gpu/contraction/staged.hpp"
 #include "mlir_bridge/gpu/contraction/versions.hpp"
@@ -171,19 +172,6 @@ bool is_small(const contraction_problem& problem, const std::vector<sample>& sam
   std::int64_t products = 1;
   for (const dim* d : {&problem.batch, &problem.m, &problem.n, &problem.k}) products *= rows_at(*d, at->values);
   return products <= most_products;
-}
-
-// Returns true if the kernel computes a function of many instructions from each sum.
-bool has_long_epilogue(const kernel_emitter& e) {
-  std::vector<const instruction*> open{e.anchor()};
-  while (!open.empty()) {
-    const instruction* at = open.back();
-    open.pop_back();
-    const auto* f = at->op().get_if<elementwise>();
-    if (f && (f->function == scalar_function::erf || f->function == scalar_function::tanh)) return true;
-    open.insert(open.end(), at->users().begin(), at->users().end());
-  }
-  return false;
 }
 
 // What the code of a version costs on top of `worth_a_version`: the epilogue is written out for each sum of a thread,

@@ -2,11 +2,24 @@
 
 #include <numeric>
 
+#include "ir/ops/elementwise.hpp"
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 
 namespace kiln::gpu {
+
+bool has_long_epilogue(const kernel_emitter& e) {
+  std::vector<const instruction*> open{e.anchor()};
+  while (!open.empty()) {
+    const instruction* at = open.back();
+    open.pop_back();
+    const auto* f = at->op().get_if<elementwise>();
+    if (f && (f->function == scalar_function::erf || f->function == scalar_function::tanh)) return true;
+    open.insert(open.end(), at->users().begin(), at->users().end());
+  }
+  return false;
+}
 
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns) {
   std::int64_t lanes = 8;
@@ -63,6 +76,8 @@ void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplie
                      vectors = slab.rows * across;
   Value ours = byte_address(code, memory, code.mul(slab.owner, slab.rows * slab.pitch() * element_bytes));
   Value first_m = code.add(place.first_m, slab.first_row), first_n = code.add(place.first_n, slab.first_column);
+  // ptxas takes longer for a long function that is written out for each vector than for the rest of the kernel.
+  const bool loops = e.target.family == target_family::nvidia && has_long_epilogue(e);
   for (std::int64_t i = 0; i < slab.count; ++i) {
     if (i) product.synchronize();
     product.write_slab(i, sums, ours);
@@ -81,6 +96,14 @@ void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplie
       writer.add(elements, place.batch, m, code.add(first_n, column), !place.all_rows || last_may_be_missing,
                  !place.all_columns);
     };
+    const std::int64_t at_once = 2 * slab.members;
+    if (loops && vectors % at_once == 0 && vectors > at_once) {
+      code.loop(0, vectors, at_once, [&](Value first) {
+        for (std::int64_t v = 0; v < at_once; v += slab.members) read(code.add(code.add(slab.member, v), first), false);
+        writer.flush();
+      });
+      continue;
+    }
     for (std::int64_t v = 0; v < vectors; v += slab.members) read(code.add(slab.member, v), v + slab.members > vectors);
     writer.flush();
   }

@@ -17,6 +17,9 @@ struct tile_place {
 void write_tile(kernel_emitter& e, const contraction_problem& problem, multiplier& product, const values& sums,
                 const tile_place& place, Value memory);
 
+// Returns true if the kernel computes a function of many instructions from each sum.
+bool has_long_epilogue(const kernel_emitter& e);
+
 // Returns how many columns one thread evaluates at a time.
 std::int64_t epilogue_lanes(const kernel_emitter& e, const contraction_problem& problem, std::int64_t columns);
 

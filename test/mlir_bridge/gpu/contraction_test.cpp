@@ -287,5 +287,20 @@ TEST(contraction, candidates_compile) {
   }
 }
 
+// A function of many instructions is written out for two vectors of 8 sums in each part of a tile, not for all 128
+// sums.
+TEST(contraction, long_epilogues_are_loops) {
+  const auto fusion = gpu_fusion({{f16, {3136, 96}}, {f16, {96, 384}}}, [](module& m, const std::vector<value>& p) {
+    return std::vector{m.add(elementwise{scalar_function::erf}, {m.add(dot{.type = f16}, p)})};
+  });
+  const native_kernel kernel = finalize_for(*fusion, find_target("sm_90"));
+  const std::string ptx(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size() - 1);
+  ASSERT_TRUE(kernel.launches.back().symbol.ends_with("_product")) << kernel.launches.back().symbol;
+  std::size_t powers = 0;
+  for (auto at = ptx.find("ex2.approx"); at != ptx.npos; at = ptx.find("ex2.approx", at + 1)) ++powers;
+  EXPECT_GT(powers, 0u);
+  EXPECT_LE(powers, 64u);
+}
+
 }  // namespace
 }  // namespace kiln::test
