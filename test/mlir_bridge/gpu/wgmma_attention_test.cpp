@@ -246,6 +246,24 @@ TEST(narrow_attention, other_depths_and_many_rows_go_through_shared_memory) {
   EXPECT_EQ(finalize_for({{1, 32, 1, 128}, {1, 8, 4096, 128}}, "sm_90", {{"narrow", 0}}).kernel.launches[0].block, 128);
 }
 
+std::size_t count_in(const std::string& text, std::string_view word) {
+  std::size_t found = 0;
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+// A last block of fewer keys has no products of its own in f32, except behind many blocks and with a causal mask.
+TEST(matrix_attention, a_last_block_shares_the_products_of_parts) {
+  const auto products = [](std::int64_t keys, bool causal) {
+    attention_case c{{1, 6, 1500, 64}, {1, 6, keys, 64}, {.scale = 0.125, .causal = causal}};
+    c.type = element_type::f32;
+    return count_in(finalize_for(c).ptx, "mma.sync");
+  };
+  EXPECT_EQ(products(1500, false), products(1536, false));
+  EXPECT_GT(products(5000, false), products(1536, false));
+  EXPECT_GT(products(1500, true), products(1536, false));
+}
+
 // Registers of RDNA do not hold the queries beside the sums of such heads.
 TEST(matrix_attention, deep_heads_do_not_spill_on_amd_gpus) {
   const attention_case cases[] = {{{1, 8, 512, 256}, {1, 8, 2048, 256}},
