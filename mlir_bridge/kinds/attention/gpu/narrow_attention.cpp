@@ -115,12 +115,12 @@ class narrow_attention {
   // With several tiles of rows, keys and values are in a near cache.
   bool waits_for_memory() const { return tiles == 1; }
   // The first keys are asked for while the product in front of the kernel, which computes the new row, still runs. More
-  // workgroups than compute units would crowd on those that the product leaves free. Batches of 1 and 8: 1.5 % of a
-  // decoder's step (H200, bench/README.md).
+  // workgroups than compute units would crowd on those that the product leaves free, and so would those of several
+  // sequences, whose product has fewer workgroups than there are units (H200, bench/README.md).
   bool begins_early() const {
     const gpu_row& on = e.target.gpu;
     const std::int64_t workgroups = (split ? split->parts() : 1) * tiles * p.n.key_heads * p.n.batch;
-    return appended_ && waits_for_memory() && on.dependent_launch && workgroups <= on.compute_units;
+    return appended_ && p.n.batch == 1 && waits_for_memory() && on.dependent_launch && workgroups <= on.compute_units;
   }
   // Waits for preceding kernels. Only caches, which this kernel appends to itself, have been read so far.
   void await_early() {
