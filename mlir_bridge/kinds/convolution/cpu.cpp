@@ -82,7 +82,7 @@ void emit_convolution(kernel_emitter& e) {
   const std::size_t spatial = in.size() - 2;
   if (product(out) == 0) return;
   const std::int64_t channels_of_group = in.back() / op.groups, features_of_group = out.back() / op.groups;
-  if (channels_of_group == 1 && op.groups > 1) return emit_depthwise(e);
+  if (suits_depthwise(e)) return emit_depthwise(e);
   if (suits_winograd(e) && choose(e.configuration, "winograd", 1)) return emit_winograd(e);
   const std::int64_t merged = merged_groups(e, op.groups, features_of_group, image.type().type);
   const std::int64_t channels = channels_of_group * merged, features = features_of_group * merged;
@@ -155,7 +155,7 @@ std::vector<candidate> convolution_space(kernel_emitter& e) {
   const std::vector<std::int64_t> in = e.dims(image), filter = e.dims(e.anchor()->inputs()[1]),
                                   out = e.dims(e.anchor_result());
   if (product(out) * product(in) == 0) return {};
-  if (in.back() == op.groups && op.groups > 1) return depthwise_space(e, *e.anchor());
+  if (suits_depthwise(e)) return depthwise_space(e, *e.anchor());
   const std::int64_t merged = merged_groups(e, op.groups, out.back() / op.groups, image.type().type),
                      groups = op.groups / merged;
   contraction_extents x{.lines = product(out) / out.back() / out[out.size() - 2] * groups,

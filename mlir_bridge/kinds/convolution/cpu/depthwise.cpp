@@ -1,6 +1,7 @@
 #include "mlir_bridge/kinds/convolution/cpu/depthwise.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 
@@ -23,6 +24,8 @@ constexpr std::int64_t most_unrolled_products = 1024;
 // registers.
 constexpr std::int64_t most_vectors = 2;
 constexpr std::int64_t most_pixels = 16;
+// More channels of a group are a contraction.
+constexpr std::int64_t most_group_channels = 8;
 // Elements that wait on the stack for the normalization.
 constexpr std::int64_t most_kept = 8192;
 
@@ -52,7 +55,8 @@ class depthwise_emitter {
     batches = in[0];
     channels = in.back();
     features = out.back();
-    multiplier = features / channels;
+    group_channels = filter[filter.size() - 2];
+    group_features = features / (channels / group_channels);
     for (std::size_t i = 0; i + 2 < in.size(); ++i)
       axes.push_back(
           convolution_axis(in[1 + i], out[1 + i], filter[i], op.strides[i], op.dilations[i], op.pads_begin[i]));
@@ -150,7 +154,8 @@ class depthwise_emitter {
     const std::int64_t lanes = register_lanes(e, accumulation), registers = e.target.vector_registers,
                        all_vectors = std::max<std::int64_t>(1, features / lanes);
     // The weights of a line of the window, and an element of the image, take registers, too.
-    const std::int64_t room = std::max<std::int64_t>(registers / 2, registers - phase.taps - 2),
+    const std::int64_t products = phase.taps * group_channels,
+                       room = std::max<std::int64_t>(registers / 2, registers - products - 2),
                        tiles = (phase.outputs - 1) / std::min(room, most_pixels) + 1;
     pixels =
         std::clamp<std::int64_t>(choose(e.configuration, "pixels", (phase.outputs - 1) / tiles + 1), 1, phase.outputs);
@@ -161,7 +166,7 @@ class depthwise_emitter {
     const std::int64_t ends = phase.outputs - (loop_end - loop_begin) * pixels;
     std::int64_t vectors = std::clamp<std::int64_t>(
         choose(e.configuration, "vectors", std::clamp<std::int64_t>(room / pixels, 1, most_vectors)), 1, all_vectors);
-    unrolled_ends = whole && ends * vectors * phase.taps <= most_unrolled_products;
+    unrolled_ends = whole && ends * vectors * products <= most_unrolled_products;
     if (!unrolled_ends)
       vectors = std::clamp<std::int64_t>(choose(e.configuration, "vectors", most_vectors), 1, all_vectors);
     segments = exact_segments({1, vectors, lanes}, features);
@@ -292,18 +297,22 @@ class depthwise_emitter {
                        last = (shape.rows - 1) * axis.stride + (phase.taps - 1) * axis.tap_stride;
     for (std::int64_t v = 0; v < shape.vectors; ++v) {
       const Value feature = code.add(column, v * shape.lanes);
-      values weights(static_cast<std::size_t>(phase.taps));
+      values weights(static_cast<std::size_t>(phase.taps * group_channels));
       for (std::int64_t position = 0; position <= last; ++position) {
         if (first && (begin + position < 0 || begin + position >= axis.in)) continue;
-        Value element;
-        for (std::int64_t tap = 0; tap < phase.taps; ++tap) {
-          const std::int64_t distance = position - tap * axis.tap_stride, row = distance / axis.stride;
-          if (distance < 0 || distance % axis.stride || row >= shape.rows) continue;
-          if (!element) element = load_image(code.add(offset, position * axis.pitch), feature, shape.lanes);
-          Value& weight = weights[static_cast<std::size_t>(tap)];
-          if (!weight) weight = load_weight(code.add(window, tap), feature, shape.lanes);
-          Value& sum = sums[static_cast<std::size_t>(row * shape.vectors + v)];
-          sum = multiply_add(element, weight, sum);
+        Value loaded;
+        for (std::int64_t channel = 0; channel < group_channels; ++channel) {
+          Value element;
+          for (std::int64_t tap = 0; tap < phase.taps; ++tap) {
+            const std::int64_t distance = position - tap * axis.tap_stride, row = distance / axis.stride;
+            if (distance < 0 || distance % axis.stride || row >= shape.rows) continue;
+            if (!loaded) loaded = load_image(code.add(offset, position * axis.pitch), feature, shape.lanes);
+            if (!element) element = spread(loaded, shape.lanes, channel);
+            Value& weight = weights[static_cast<std::size_t>(tap * group_channels + channel)];
+            if (!weight) weight = load_weight(code.add(window, tap), channel, feature, shape.lanes);
+            Value& sum = sums[static_cast<std::size_t>(row * shape.vectors + v)];
+            sum = multiply_add(element, weight, sum);
+          }
         }
       }
     }
@@ -315,10 +324,14 @@ class depthwise_emitter {
     const std::int64_t pixel = axes.back().stride * axes.back().pitch;
     for (std::int64_t v = 0; v < shape.vectors; ++v) {
       Value feature = code.add(column, v * shape.lanes);
-      Value weight = load_weight(window, feature, shape.lanes);
+      values weights;
+      for (std::int64_t channel = 0; channel < group_channels; ++channel)
+        weights.push_back(load_weight(window, channel, feature, shape.lanes));
       for (std::int64_t r = 0; r < shape.rows; ++r) {
         Value& sum = sums[static_cast<std::size_t>(r * shape.vectors + v)];
-        sum = multiply_add(load_image(code.add(offset, r * pixel), feature, shape.lanes), weight, sum);
+        Value loaded = load_image(code.add(offset, r * pixel), feature, shape.lanes);
+        for (std::int64_t channel = 0; channel < group_channels; ++channel)
+          sum = multiply_add(spread(loaded, shape.lanes, channel), weights[static_cast<std::size_t>(channel)], sum);
       }
     }
     return sums;
@@ -328,41 +341,46 @@ class depthwise_emitter {
     return is_float(accumulation) ? code.fma(element, weight, sum) : code.add(code.mul(element, weight), sum);
   }
 
-  Value load_weight(Value window, Value feature, std::int64_t lanes) {
-    return widen(code,
-                 code.load(filter_pointer, code.add(code.mul(window, features), feature), filter_source.type, lanes),
+  Value load_weight(Value window, std::int64_t channel, Value feature, std::int64_t lanes) {
+    Value row = code.add(code.mul(window, group_channels), channel);
+    return widen(code, code.load(filter_pointer, code.add(code.mul(row, features), feature), filter_source.type, lanes),
                  filter_source.type, accumulation);
   }
 
+  // Returns the number of consecutive channels that the features of a vector are computed from, or 0 if groups lie
+  // across vectors. The first feature of a vector is a multiple of its lanes.
+  std::int64_t channels_of_vector(std::int64_t lanes) const {
+    if (lanes % group_features == 0) return lanes / group_features * group_channels;
+    return group_channels == 1 && group_features % lanes == 0 ? 1 : 0;
+  }
+
+  // Loads these channels, or one for each lane.
   Value load_image(Value offset, Value feature, std::int64_t lanes) {
-    return widen(code, load_channels(offset, feature, lanes), source.memory.type, accumulation);
-  }
-
-  // Loads the channels that `lanes` features from `feature` on are computed from.
-  Value load_channels(Value offset, Value feature, std::int64_t lanes) {
-    if (multiplier == 1) return code.load(image_pointer, code.add(offset, feature), source.memory.type, lanes);
-    if (lanes % multiplier == 0 || multiplier % lanes == 0) {
-      // `feature` is a multiple of `lanes`: each of consecutive channels serves `multiplier` lanes, or one serves all.
-      const std::int64_t count = std::max<std::int64_t>(1, lanes / multiplier);
-      Value loaded =
-          code.load(image_pointer, code.add(offset, code.div(feature, multiplier)), source.memory.type, count);
-      return count == 1 ? code.splat(loaded, lanes) : repeat_lanes(loaded, lanes / count);
+    Value loaded;
+    if (const std::int64_t count = channels_of_vector(lanes)) {
+      Value channel = code.mul(code.div(feature, group_features), group_channels);
+      loaded = code.load(image_pointer, code.add(offset, channel), source.memory.type, count);
+    } else {
+      Value each = code.div(code.add(code.splat(feature, lanes), code.lane_numbers(lanes)), group_features);
+      loaded = code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.memory.type);
     }
-    Value each = code.div(code.add(code.splat(feature, lanes), code.lane_numbers(lanes)), multiplier);
-    return code.load_gathered(image_pointer, code.add(code.splat(offset, lanes), each), source.memory.type);
+    return widen(code, loaded, source.memory.type, accumulation);
   }
 
-  // Returns a vector in which every lane of `v` stands `count` times in succession.
-  Value repeat_lanes(Value v, std::int64_t count) {
+  // Returns, for each lane, `channel` of the group of its feature.
+  Value spread(Value loaded, std::int64_t lanes, std::int64_t channel) {
+    const std::int64_t count = code_builder::lanes_of(loaded);
+    if (group_channels == 1 && count == lanes) return loaded;
+    if (count == 1) return code.splat(loaded, lanes);
     std::vector<std::int64_t> order;
-    for (std::int64_t i = 0; i < code_builder::lanes_of(v) * count; ++i) order.push_back(i / count);
-    return code.make<mlir::vector::ShuffleOp>(v, v, order);
+    for (std::int64_t i = 0; i < lanes; ++i) order.push_back(i / group_features * group_channels + channel);
+    return code.make<mlir::vector::ShuffleOp>(loaded, loaded, order);
   }
 
   kernel_emitter& e;
   code_builder& code;
   const instruction& at;
-  std::int64_t batches, channels, features, multiplier, image_size;
+  std::int64_t batches, channels, features, group_channels, group_features, image_size;
   std::int64_t inner_begin, inner_end, pixels, rest;  // of a line; of a tile; of the last tile
   // If set, the code of the tiles at both ends of a line is unrolled, and tiles [loop_begin, loop_end) are a loop.
   bool unrolled_ends;
@@ -377,6 +395,18 @@ class depthwise_emitter {
 };
 
 }  // namespace
+
+bool suits_depthwise(const kernel_emitter& e) {
+  const convolution& op = *e.anchor()->op().get_if<convolution>();
+  const value image = e.anchor()->inputs()[0];
+  const std::int64_t channels = e.dims(image).back() / op.groups,
+                     features = e.dims(e.anchor_result()).back() / op.groups;
+  if (op.groups == 1 || channels == 1) return op.groups > 1;
+  const element_type type = image.type().type;
+  return type == element_type::f32 && channels <= most_group_channels && features > 1 &&
+         std::has_single_bit(static_cast<std::uint64_t>(channels)) &&
+         std::has_single_bit(static_cast<std::uint64_t>(features)) && register_lanes(e, type) % features == 0;
+}
 
 void emit_depthwise(kernel_emitter& e) { depthwise_emitter(e, *e.anchor()).emit(); }
 
