@@ -201,7 +201,7 @@ std::vector<value> import_loop(node& n) {
 namespace {
 
 constexpr operator_row rows[] = {
-    {"If", import_if, 6, "branches of equal ranks", "", true},
+    {"If", import_if, 6, "branches of equal ranks, or ranks that differ by axes of 1", "", true},
     {"Loop", import_loop, 6, "carried values keep their shapes or grow; the most trips are known before the run", "",
      true},
 };
