@@ -40,7 +40,7 @@ SIZES = (
     ("ddddocr__common", [{"image_width": w} for w in (90, 64, 160, 201)]),
     ("silero_vad_v6", [{"seq_len": s} for s in (1, 7, 40)]),
     ("16k_sequence", [{"sequence_length": s} for s in (1, 7, 40)]),
-    ("livekit_plugins_silero|silero_vad_ad78", [{"input": (b, s), "state": (2, b, 128)} for b, s in ((1, 512), (3, 512), (1, 576))]),
+    ("livekit_plugins_silero|silero_vad_(ad78|2623)", [{"input": (b, s), "state": (2, b, 128)} for b, s in ((1, 512), (3, 512), (1, 576))]),
     ("pysilero__silero_vad.onnx", [{"batch": b, "sequence": s} for b, s in ((1, 512), (3, 512), (1, 1536), (2, 1024))]),
     ("silero_vad__", [{"batch": b, "sequence": 576} for b in (1, 3)]),
     ("magika", [{"unk__214": b} for b in (1, 5)]),
