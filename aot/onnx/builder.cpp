@@ -382,8 +382,12 @@ value builder::data_of(const dim& d) {
   if (facts().at_least(d, 0)) return dims_tensor({d}, 0);
   dim_terms positive, negative;  // a sum of ones cannot be negative
   for (const auto& [atoms, c] : d.terms()) (c > 0 ? positive : negative)[atoms] = c;
-  return binary(scalar_function::sub, dims_tensor({dim::from(positive)}, 0),
-                dims_tensor({dim(0) - dim::from(negative)}, 0));
+  const dim more = dim::from(positive), less = dim(0) - dim::from(negative);
+  // A part can be negative itself, as min(1, n - 1) for n = 0.
+  const bool counted = facts().at_least(more, 0) && facts().at_least(less, 0);
+  if (const auto least = facts().lower(d); least && !counted)
+    return binary(scalar_function::add, dims_tensor({d - dim(*least)}, 0), static_cast<double>(*least));
+  return binary(scalar_function::sub, dims_tensor({more}, 0), dims_tensor({less}, 0));
 }
 
 value builder::broadcast_to(value x, const std::vector<dim>& dims) {
@@ -437,11 +441,13 @@ value builder::slice_from(value x, std::int64_t axis, const dim& start, const di
     op.steps[at] = step;
     return start == dim(0) && length == dims.at(at) && step == 1 ? x : add(std::move(op), {x});
   }
-  // A start relative to the end may be a static number; gather accepts negative indices for this.
+  // A start relative to the end may be a static number; gather accepts negative indices for this. Where nothing is
+  // taken, the start may be -1.
   dim from_end = start - dims.at(at);
   value first = from_end.is_static() && !is_bounded(dims.at(at)) && from_end.value() < 0
                     ? scalar(element_type::i64, static_cast<double>(from_end.value()))
-                    : dims_tensor({start}, 0);
+                : facts().lower(start).value_or(0) < 0 ? data_of(start)
+                                                       : dims_tensor({start}, 0);
   value index = binary(scalar_function::mul, iota_like(element_type::i64, {length}, 0), static_cast<double>(step));
   return add(gather{axis}, {x, binary(scalar_function::add, index, first)});
 }

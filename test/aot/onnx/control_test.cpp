@@ -383,6 +383,31 @@ TEST(control, a_scan_walks_its_inputs) {
   EXPECT_EQ(outputs[1].to_doubles(), (std::vector<double>{10, 6, 2, 12, 8, 4}));
 }
 
+// x[1::-1] of four elements or none.
+TEST(control, a_slice_counts_backwards_in_a_branch_that_may_be_empty) {
+  model_builder m;
+  m.input("x", float_type, {"4"}).input("flag", bool_type, {}).output("y");
+  m.integers("zero", {1}, {0});
+  m.integers("none", {1}, {0});
+  m.integers("one", {1}, {1});
+  m.integers("far", {1}, {INT64_MIN});
+  m.integers("back", {1}, {-1});
+  auto& choice = m.node("If", {"flag"}, {"part"});
+  graph_builder all(m.body(choice, "then_branch")), nothing(m.body(choice, "else_branch"));
+  all.output("whole");
+  all.node("Identity", {"x"}, {"whole"});
+  nothing.output("empty");
+  nothing.node("Slice", {"x", "zero", "none"}, {"empty"});
+  m.node("Slice", {"part", "one", "far", "zero", "back"}, {"y"});
+  const program p = m.import();
+  for (const bool flag : {true, false}) {
+    const std::vector<literal> inputs{floats({4}, {1, 2, 3, 4}),
+                                      literal::of<std::uint8_t>({element_type::boolean, {}}, {flag})};
+    EXPECT_EQ(evaluate(p.bind({{"value.flag.0", flag}}).main(), inputs)[0].to_doubles(),
+              flag ? (std::vector<double>{2, 1}) : std::vector<double>{});
+  }
+}
+
 // The rows that were seen; two Scans whose bodies have one name.
 TEST(control, a_state_of_a_scan_grows) {
   model_builder m;
