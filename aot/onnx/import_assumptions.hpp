@@ -1,15 +1,13 @@
 // What an attempt to import a model assumes about its sizes and branches, and what the next one assumes when it has
 // failed.
 //
-// - If two different symbols must be equal, one replaces the other. This terminates, because each attempt has one
-// symbol
-//   less. If such symbols must then be 1, they are not taken as equal where they broadcast, unless that fails.
+// - If two different symbols must be equal, one replaces the other. This ends, because each attempt has one symbol
+// less.
+//   If such symbols must then be 1, they are not taken as equal where they broadcast, unless that fails.
 // - If values are needed, the elements of small inputs become symbols. They may be negative where an operator asks for
-// it,
-//   unless that fails.
+//   it, unless that fails.
 // - Inputs that turn out to decide no size are imported again as data. If that fails (one decides the trips of a loop
-// whose
-//   results are not used), they may be negative; if that fails, the earlier program stands.
+//   whose results are not used), they may be negative; if that fails, the earlier program stands.
 // - If a branch must be assumed, or the branches of an If merged, the next attempt does so (branch_decisions.hpp).
 // - If all of that fails, numbers that the model computes may decide sizes.
 // - If all of that fails with pasts that may be empty, everything is tried again with pasts of at least one element.

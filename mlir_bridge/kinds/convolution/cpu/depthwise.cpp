@@ -18,7 +18,8 @@ namespace {
 
 // Up to this many taps of a line are unrolled; more are a loop.
 constexpr std::int64_t most_unrolled_taps = 7;
-// Maximum number of multiply-adds of a row of the window that are unrolled for the tiles at both ends of a line.
+// At the ends of a line the window reaches beyond the image, so tiles there have code of their own, in which the taps
+// inside are known. It is written only if a row of the window has at most so many multiply-adds.
 constexpr std::int64_t most_unrolled_products = 1024;
 // Maximum numbers of vectors of channels and of pixels in a tile, such that their sums and one row of weights fit into
 // registers.
@@ -347,8 +348,8 @@ class depthwise_emitter {
                  filter_source.type, accumulation);
   }
 
-  // Returns the number of consecutive channels that the features of a vector are computed from, or 0 if groups lie
-  // across vectors. The first feature of a vector is a multiple of its lanes.
+  // A vector holds consecutive features. Returns how many consecutive channels it is computed from, or 0 if a group of
+  // features lies in more than one vector. The first feature of a vector is a multiple of its lanes.
   std::int64_t channels_of_vector(std::int64_t lanes) const {
     if (lanes % group_features == 0) return lanes / group_features * group_channels;
     return group_channels == 1 && group_features % lanes == 0 ? 1 : 0;

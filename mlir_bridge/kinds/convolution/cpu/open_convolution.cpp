@@ -58,7 +58,7 @@ class open_convolution {
 
   bool is_depthwise() const { return channels == 1 && columns == 1 && op.groups > 1; }
 
-  // `used`: 1, or 0 at the sizes at which another stage computes the convolution.
+  // `used` is an expression of the open sizes: 1 where this algorithm computes the result, 0 where another one does.
   void emit(const dim& used) {
     image_at = materialize_channels(e, image);
     const std::int64_t room = steps_of_run * neighbours_of(by_lane);  // of a run

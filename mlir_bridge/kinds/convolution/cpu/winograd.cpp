@@ -79,7 +79,7 @@ class winograd_emitter {
     product_pitch = block * tile.columns() + tile.lanes;
   }
 
-  // `used`: 1, or 0 at the sizes at which there are no work items.
+  // `used` is an expression of the open sizes: 1 where this algorithm computes the result, 0 where another one does.
   void emit(const dim& used) {
     transform_weights();
     image = materialize_channels(e, e.anchor()->inputs()[0]);

@@ -16,7 +16,7 @@ dim winograd_sizes(const kernel_emitter& e);
 // Returns true if the sizes are known and suit it.
 bool suits_winograd(const kernel_emitter& e);
 // Emits it. The configuration has "patches" of a block, and "tile_m", "tile_n" and "unroll" as for other contractions.
-// `used`: 1, or 0 at the sizes at which another stage computes the anchor.
+// `used` is an expression of the open sizes: 1 where this algorithm computes the result, 0 where another one does.
 void emit_winograd(kernel_emitter& e, const dim& used = 1);
 
 }  // namespace kiln::cpu
