@@ -1,16 +1,14 @@
 // Attention with matrix instructions. Scores, weights and results stay in registers; keys and values are staged in
-// shared memory. f32 numbers are multiplied as sums of bf16 parts (gpu/split_f32.hpp), with new sums for each block of
-// keys, because matrix units round long sums toward zero.
-#include <algorithm>
+// shared memory. f32 numbers are multiplied as sums of bf16 parts, with new sums for each block of keys, because matrix
+// units round long sums toward zero.
 #include <functional>
 #include <limits>
 #include <optional>
 
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/intrinsics.hpp"
-#include "mlir_bridge/kinds/attention/gpu/attention.hpp"
-#include "mlir_bridge/kinds/attention/gpu/key_value_blocks.hpp"
-#include "mlir_bridge/kinds/attention/gpu/matrix_shape.hpp"
+#include "mlir_bridge/kinds/attention/gpu/block_products.hpp"
+#include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
 #include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
 
 namespace kiln::gpu {
@@ -50,11 +48,8 @@ class matrix_attention {
         unit(instruction),
         type(p.query.type().type),
         lanes(layout),
-        product(e, unit, {unit.factor, element_type::f32}),
         key_block(shape.keys),
         stored_queries(shape.stored_queries),
-        whole_queries(shape.whole_queries),
-        together(shape.together),
         split_blocks(shape.split_first ? std::make_optional(split_keys_and_values(e, p, lanes, key_block))
                                        : std::nullopt),
         tiles(ceil_div(p.all_rows, shape.waves * lanes.row_tile)),
@@ -62,7 +57,9 @@ class matrix_attention {
                                   : std::nullopt),
         own_place(e, p, tiles * shape.key_parts, shape.waves * e.target.gpu.wave, used),
         group(own_place.group),
-        blocks(e, p, lanes, group, key_block) {}
+        blocks(e, p, lanes, group, key_block),
+        queries(e, p, lanes, query_map(), group, shape),
+        products(e, type, lanes, unit, blocks, key_block, shape.together) {}
 
   void emit() {
     blocks.allocate();
@@ -82,7 +79,7 @@ class matrix_attention {
       rows.push_back(e.min(row, p.all_rows - 1));
       row_ends.push_back(p.end_of_row(code, at, rows.back()));
     }
-    read_queries();
+    queries.read(at, rows, lane_group, products.depth_groups());
     // Keys up to `whole` are seen by all rows of the workgroup and need no mask. Keys from `end` on are seen by none.
     Value whole = e.size(p.keys / key_block * key_block), end = e.size(p.keys);
     if (p.limit) {
@@ -126,149 +123,16 @@ class matrix_attention {
 
  private:
   std::int64_t parts() const { return lanes.row_parts; }
-  std::int64_t depth_groups() const { return blocks.depth_chunks() * chunk / lanes.group_keys; }
-  std::int64_t key_groups() const { return key_block / lanes.group_keys; }
-  std::int64_t result_groups() const { return blocks.value_depth() / lanes.group_keys; }
+  const factor_map& query_map() const { return lanes.rows_are_a ? unit.a : unit.b; }
 
   // The state: the maximum score and the sum of weights for each part, then the sums of the result.
   values initial_state() {
     mlir::Type f32 = code.builder.getF32Type();
     values state(static_cast<std::size_t>(parts()), code.number(f32, lowest));
     state.resize(2 * state.size(), code.number(f32, 0));
-    values zeros = product.zeros(result_groups() * lanes.tiles_of_group);
+    values zeros = products.no_result();
     state.insert(state.end(), zeros.begin(), zeros.end());
     return state;
-  }
-
-  void read_queries() {
-    const factor_map& map = query_map();
-    const std::int64_t of_group = lanes.group_keys / chunk;  // chunks
-    if (stored_queries) query_memory = group.lds(query_owners() * stored_chunks() * depth_groups() * chunk_bytes, 128);
-    for (std::int64_t g = 0; g < depth_groups(); ++g) {
-      values read;
-      for (std::int64_t part = 0; part < parts(); ++part)
-        for (std::int64_t c = 0; c < (map.whole_row ? of_group : 1); ++c) {
-          Value at_chunk = map.whole_row ? code.constant(g * of_group + c) : code.add(lane_group, g * of_group);
-          read.push_back(query_chunk(rows[static_cast<std::size_t>(part)], at_chunk));
-        }
-      if (!stored_queries) {
-        queries.push_back(in_parts(read));
-        continue;
-      }
-      // All queries at once would take more registers than there are.
-      if (g % 4 == 0) schedule_barrier(code, e.target.family, passing::nothing);
-      std::int64_t number = g * stored_chunks();
-      if (whole_queries) {
-        for (Value v : read)
-          for (std::int64_t half = 0; half < 2; ++half)
-            store_chunk(code, stored_query(number++), part_of(code, v, half * chunk / 2, chunk / 2));
-        continue;
-      }
-      for (const fragment& f : in_parts(read))
-        for (Value v : f.chunks) store_chunk(code, stored_query(number++), v);
-    }
-  }
-
-  // One fragment for each part.
-  std::vector<fragment> in_parts(std::span<const Value> chunks) {
-    std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
-    for (Value v : chunks) {
-      const values split = part_chunks(code, v);
-      for (std::size_t i = 0; i < split.size(); ++i) of_parts[i].chunks.push_back(split[i]);
-    }
-    return of_parts;
-  }
-
-  const factor_map& query_map() const { return lanes.rows_are_a ? unit.a : unit.b; }
-  // Chunks of a group of depths that a lane needs.
-  std::int64_t chunks_of_lane() const { return parts() * (query_map().whole_row ? lanes.group_keys / chunk : 1); }
-  // Chunks of a group of depths that each owner stores.
-  std::int64_t stored_chunks() const { return chunks_of_lane() * (whole_queries ? 2 : parts_of(type)); }
-  // Each thread reads only what it has stored itself, or what all lanes of its row have.
-  std::int64_t query_owners() const { return query_map().whole_row ? group.waves() * lanes.row_tile : group.threads(); }
-  Value stored_query(std::int64_t number) {
-    const Value owner = query_map().whole_row
-                            ? code.add(code.mul(group.wave(), lanes.row_tile), lanes.row_of_lane(code, group.lane()))
-                            : group.thread();
-    Value own = byte_address(code, query_memory, code.mul(owner, chunk_bytes));
-    return byte_address(code, own, number * query_owners() * chunk_bytes);
-  }
-
-  std::vector<fragment> queries_of(std::int64_t g) {
-    if (!stored_queries) return queries[static_cast<std::size_t>(g)];
-    std::int64_t number = g * stored_chunks();
-    if (whole_queries) {
-      const mlir::Type half = code_builder::with_lanes(code.builder.getF32Type(), chunk / 2);
-      values read;
-      for (std::int64_t part = 0; part < parts(); ++part, number += 2)
-        read.push_back(joined(code, values{reinterpret(code, load_chunk(code, stored_query(number)), half),
-                                           reinterpret(code, load_chunk(code, stored_query(number + 1)), half)}));
-      return in_parts(read);
-    }
-    std::vector<fragment> of_parts(static_cast<std::size_t>(parts_of(type)));
-    for (fragment& f : of_parts)
-      for (std::int64_t c = 0; c < chunks_of_lane(); ++c) f.chunks.push_back(load_chunk(code, stored_query(number++)));
-    return of_parts;
-  }
-
-  Value query_chunk(Value row, Value number) {
-    Value depth = code.mul(number, chunk), inside;
-    if (p.n.depth % lanes.group_keys)
-      inside = code.less(depth, code.constant(p.n.depth)), depth = code.min(depth, p.n.depth - chunk);
-    return chunk_of(e, p.query, p.of_query(code, at, row, depth, chunk, chunk), inside);
-  }
-
-  void multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {
-    for (std::int64_t step = 0; step < product.steps_of_fragment(); ++step) {
-      if (lanes.rows_are_a) product.add(rows_side, other, step, sums);
-      else product.add(other, rows_side, step, sums);
-    }
-  }
-
-  // Adds the products of parts for several tiles of the other factor: those of the largest parts to `sums`, the others,
-  // which are small, to `small`. Products of one tile wait for each other, so the tiles take turns.
-  void multiply(const std::vector<fragment>& rows_side, const std::vector<std::vector<fragment>>& others,
-                std::span<Value> sums, std::span<Value> small) {
-    const std::size_t per_tile = sums.size() / others.size();
-    for (const part_product& pair : part_products)
-      for (std::int64_t step = 0; step < product.steps_of_fragment(); ++step)
-        for (std::size_t t = 0; t < others.size(); ++t) {
-          const fragment &of_rows = rows_side[static_cast<std::size_t>(pair.a)],
-                         &other = others[t][static_cast<std::size_t>(pair.b)];
-          const std::span<Value> to = (pair.a + pair.b == 0 ? sums : small).subspan(t * per_tile, per_tile);
-          if (lanes.rows_are_a) product.add(of_rows, other, step, to);
-          else product.add(other, of_rows, step, to);
-        }
-  }
-
-  void add_to(std::span<Value> sums, std::span<const Value> others) {
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = code.make<arith::AddFOp>(sums[i], others[i]);
-  }
-
-  // Adds weights * values to the result.
-  void add_values(const std::vector<std::vector<fragment>>& weights, std::span<Value> result) {
-    const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
-    const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
-    const std::int64_t tile_count = result_groups() * lanes.tiles_of_group;
-    if (type != element_type::f32) {
-      for (std::int64_t g = 0; g < key_groups(); ++g)
-        for (std::int64_t t = 0; t < tile_count; ++t)
-          multiply(weights[static_cast<std::size_t>(g)][0], blocks.depths(map, t * lanes.key_tile, g)[0],
-                   result.subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
-      return;
-    }
-    for (std::int64_t first = 0; first < tile_count; first += together) {
-      const std::int64_t count = std::min(together, tile_count - first);
-      values sums = product.zeros(count), small = product.zeros(count);
-      for (std::int64_t g = 0; g < key_groups(); ++g) {
-        std::vector<std::vector<fragment>> tiles_of;
-        for (std::int64_t t = 0; t < count; ++t)
-          tiles_of.push_back(blocks.depths(map, (first + t) * lanes.key_tile, g));
-        multiply(weights[static_cast<std::size_t>(g)], tiles_of, sums, small);
-      }
-      add_to(sums, small);
-      add_to(result.subspan(static_cast<std::size_t>(first) * per_tile, sums.size()), sums);
-    }
   }
 
   // --- the loop
@@ -284,10 +148,10 @@ class matrix_attention {
   // Returns true if the next block is loaded while one is processed. This needs enough registers (roughly, in 32-bit
   // registers per thread).
   bool prefetches() const {
-    const factor_map& map = lanes.rows_are_a ? unit.a : unit.b;
+    const factor_map& map = query_map();
     const std::int64_t wave = group.wave_size(), copies = map.whole_row ? lanes.lane_groups : 1;
     if (type == element_type::f32 || saves_registers()) return false;
-    const std::int64_t of_queries = stored_queries ? 0 : depth_groups() * parts() * copies * 4,
+    const std::int64_t of_queries = stored_queries ? 0 : products.depth_groups() * parts() * copies * 4,
                        of_result = lanes.row_tile * blocks.value_depth() / wave,
                        of_scores = lanes.row_tile * key_block / wave;
     return of_queries + of_result + of_scores + of_scores * copies / 2 + blocks.fetched_registers() <=
@@ -333,36 +197,18 @@ class matrix_attention {
       finish_copies();
       blocks.copy_values(split_block(first_key));
     }
-    const factor_map& map = lanes.rows_are_a ? unit.b : unit.a;
-    const auto per_tile = static_cast<std::size_t>(product.values_per_tile());
-    const std::int64_t tile_count = key_block / lanes.key_tile;
-    values scores = product.zeros(tile_count), small = type == element_type::f32 ? scores : values();
-    for (std::int64_t g = 0; g < depth_groups(); ++g) {
-      const std::vector<fragment> of_rows = queries_of(g);
-      for (std::int64_t t = 0; t < tile_count && small.empty(); ++t)
-        multiply(of_rows[0], blocks.keys(map, t * lanes.key_tile, g)[0],
-                 std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
-      for (std::int64_t first = 0; first < tile_count && !small.empty(); first += together) {
-        const std::int64_t count = std::min(together, tile_count - first);
-        const auto begin = static_cast<std::size_t>(first) * per_tile,
-                   size = static_cast<std::size_t>(count) * per_tile;
-        std::vector<std::vector<fragment>> tiles_of;
-        for (std::int64_t t = 0; t < count; ++t) tiles_of.push_back(blocks.keys(map, (first + t) * lanes.key_tile, g));
-        multiply(of_rows, tiles_of, std::span(scores).subspan(begin, size), std::span(small).subspan(begin, size));
-      }
-    }
-    if (!small.empty()) add_to(scores, small);
+    const values scores = products.scores(queries);
 
     // Convert scores to weights, part by part.
     values factors;
-    std::vector<std::vector<fragment>> weights(static_cast<std::size_t>(key_groups()),
+    std::vector<std::vector<fragment>> weights(static_cast<std::size_t>(products.key_groups()),
                                                std::vector<fragment>(static_cast<std::size_t>(parts_of(type))));
     const std::int64_t run = lanes.run();
     for (std::int64_t part = 0; part < parts(); ++part) {
       const auto at_part = static_cast<std::size_t>(part);
       auto finished = [&](bool masking) {
         values all;
-        for (std::int64_t g = 0; g < key_groups(); ++g)
+        for (std::int64_t g = 0; g < products.key_groups(); ++g)
           for (std::int64_t first = 0; first < chunk; first += run) {
             values raw;
             for (std::int64_t i = 0; i < run; ++i) raw.push_back(lanes.element(code, scores, part, g, first + i));
@@ -386,7 +232,7 @@ class matrix_attention {
       const auto weight = weights_from(shift);
       Value factor = weight(state[at_part]);
       Value sum = code.make<arith::MulFOp>(state[static_cast<std::size_t>(parts()) + at_part], factor);
-      for (std::int64_t g = 0; g < key_groups(); ++g) {
+      for (std::int64_t g = 0; g < products.key_groups(); ++g) {
         values stored;
         for (Value v : std::span(s).subspan(static_cast<std::size_t>(g * chunk), chunk)) {
           Value w = weight(v);
@@ -409,7 +255,7 @@ class matrix_attention {
       finish_copies();
       blocks.copy_keys(split_block(code.add(first_key, key_block)));
     }
-    add_values(weights, result);
+    products.add_values(weights, result);
     std::copy(result.begin(), result.end(), state.begin() + 2 * parts());
     return state;
   }
@@ -453,7 +299,7 @@ class matrix_attention {
         when(valid_row,
              [&] { split->store_state(of_part, scaled_maximum(state[static_cast<std::size_t>(part)]), sum); });
       Value inverse = split ? Value() : code.make<arith::DivFOp>(code.number(sum.getType(), 1), sum).getResult();
-      for (std::int64_t g = 0; g < result_groups(); ++g) {
+      for (std::int64_t g = 0; g < products.result_groups(); ++g) {
         values elements;
         for (std::int64_t i = 0; i < chunk; ++i) elements.push_back(lanes.element(code, sums, part, g, i));
         Value depth = code.add(code.mul(lane_group, chunk), g * lanes.group_keys), valid = valid_row;
@@ -480,10 +326,8 @@ class matrix_attention {
   const matrix_instruction& unit;
   element_type type;
   const lane_layout& lanes;
-  matrix_product product;
   std::int64_t key_block;
-  bool stored_queries, whole_queries;
-  std::int64_t together;
+  bool stored_queries;
   // Keys and values in parts, where another launch has split them.
   std::optional<buffer> split_blocks;
   dim tiles;
@@ -491,15 +335,14 @@ class matrix_attention {
   attention_group own_place;
   workgroup& group;
   key_value_blocks blocks;
+  matrix_queries queries;
+  block_products products;
   Value key_part, lane_group;
   // If it is set, blocks before this key need no mask.
   Value masked_from;
   attention_problem::place at;
   // One entry for each part.
   values rows, valid_rows, row_ends;
-  // For each group of depths, one fragment for each part.
-  std::vector<std::vector<fragment>> queries;
-  Value query_memory;
 };
 
 }  // namespace
