@@ -9,6 +9,7 @@ longest one) of all launches but those that prepare weights. A kernel without a 
     loop      instructions, of which `matrix` are MFMA or WMMA, `exp` are v_exp and `mul_lo` are v_mul_lo_u32
     ahead     matrix instructions between the last load of the loop and the next wait for one of its loads
     flight    loads that are on their way at most, when the loop waits for one
+    bare      waits after which no read of LDS is on its way, so that the matrix unit waits for the whole time of a read
     loads     loads by their number of bytes
     registers, spills, LDS of the launch
 """
@@ -178,6 +179,14 @@ def loads_left(x):
     return None
 
 
+def waits_for_all_reads(x):
+    """Whether this wait leaves no read of LDS on its way."""
+    number = int(m[1], 0) if (m := re.search(r"(0x[0-9a-f]+|\d+)\s*$", x.text)) else 0
+    if x.name == "s_waitcnt":
+        return "lgkmcnt(0)" in x.text or x.text.endswith(" 0")
+    return x.name == "s_wait_dscnt" and number == 0 or x.name == "s_wait_loadcnt_dscnt" and number & 255 == 0
+
+
 def innermost_loops(code):
     ranges = [(x.target, x.address) for x in code if x.target is not None and x.target <= x.address]
     inner = [r for r in ranges if not any(o != r and r[0] <= o[0] and o[1] <= r[1] for o in ranges)]
@@ -199,9 +208,14 @@ def facts(loop):
         ahead = ahead + 1 if counts and is_matrix(x) else ahead
         if (left := loads_left(x)) is not None and left < on_their_way:
             flight, on_their_way, counts = max(flight, on_their_way), left, False
+    bare, reads = 0, False
+    for x in loop:
+        reads |= x.name.startswith(("ds_read", "ds_load"))
+        if reads and waits_for_all_reads(x):
+            bare, reads = bare + 1, False
     loads = collections.Counter(bytes_of(x) for x in loop if is_load(x))
     return {"loop": len(loop), "matrix": sum(map(is_matrix, loop)), "exp": sum("v_exp" in x.text for x in loop), "mul_lo": sum(x.name.startswith("v_mul_lo") for x in loop),
-            "ahead": ahead, "flight": flight, "loads": {str(k): v for k, v in sorted(loads.items())}}
+            "ahead": ahead, "flight": flight, "bare": bare, "loads": {str(k): v for k, v in sorted(loads.items())}}
 
 
 def count(kiln, build, target, folder):
@@ -235,7 +249,7 @@ def main():
     parser.add_argument("--only", action="append")
     parser.add_argument("--json")
     options = parser.parse_args()
-    rows, columns = [], ["loop", "matrix", "exp", "mul_lo", "ahead", "flight", "registers", "spills", "lds", "groups", "launches"]
+    rows, columns = [], ["loop", "matrix", "exp", "mul_lo", "ahead", "flight", "bare", "registers", "spills", "lds", "groups", "launches"]
     print(f"{'problem':26} {'target':15} " + " ".join(f"{c:>9}" for c in columns) + "  loads")
     for name, build in PROBLEMS.items():
         if options.only and not any(fnmatch.fnmatch(name, o) for o in options.only):

@@ -41,10 +41,12 @@ u32 truth_table(u32 table, u32 a, u32 b, u32 c) {
     if (table >> n & 1) result |= (n & 4 ? a : ~a) & (n & 2 ? b : ~b) & (n & 1 ? c : ~c);
   return result;
 }
+template <class T>
 void bit_operation(wave& w, const instruction& i) {
-  const source<u32> a(w, i, 1), b(w, i, 2), c(w, i, 3);
-  std::array<u32, most_lanes> results;
-  for (int l = 0; l < most_lanes; ++l) results[l] = truth_table(i.control, a.values[l], b.values[l], c.values[l]);
+  const source<T> a(w, i, 1), b(w, i, 2), c(w, i, 3);
+  std::array<T, most_lanes> results;
+  for (int l = 0; l < most_lanes; ++l)
+    results[l] = static_cast<T>(truth_table(i.control, a.values[l], b.values[l], c.values[l]));
   write_result(w, i, i.operands[0], results);
 }
 
@@ -155,7 +157,8 @@ const std::vector<operation> integer_operations = {
     {"v_or3_b32", each<[](u32 a, u32 b, u32 c) { return a | b | c; }>},
     {"v_xor3_b32", each<[](u32 a, u32 b, u32 c) { return a ^ b ^ c; }>},
     {"v_xad_u32", each<[](u32 a, u32 b, u32 c) { return (a ^ b) + c; }>},
-    {"v_bitop3_b32", bit_operation},
+    {"v_bitop3_b32", bit_operation<u32>},
+    {"v_bitop3_b16", bit_operation<u16>},
     {"v_lshl_add_u64", each<[](u64 a, u32 b, u64 c) { return (a << (b & 7)) + c; }>},
     {"v_add_nc_u64", each<[](u64 a, u64 b) { return a + b; }>},
     {"v_and_b32", each<[](u32 a, u32 b) { return a & b; }>},

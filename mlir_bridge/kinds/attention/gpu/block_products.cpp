@@ -2,32 +2,57 @@
 
 #include <algorithm>
 
+#include "mlir_bridge/gpu/intrinsics.hpp"
+
 namespace kiln::gpu {
 
 namespace arith = mlir::arith;
 
+namespace {
+
+// Of f32, whose parts are many, tiles take turns instead. Queries are stored where registers are few.
+std::int64_t tiles_ahead(target_family family, element_type type, const factor_map& map,
+                         const matrix_attention_shape& shape) {
+  if (family != target_family::amdgpu || type == element_type::f32) return 0;
+  if (!shape.stored_queries) return 4;
+  return map.whole_row ? 0 : 2;
+}
+
+}  // namespace
+
 block_products::block_products(kernel_emitter& e, element_type type, const lane_layout& lanes,
-                               const matrix_instruction& unit, key_value_blocks& blocks, std::int64_t key_block,
-                               std::int64_t together)
+                               const matrix_instruction& unit, key_value_blocks& blocks,
+                               const matrix_attention_shape& shape)
     : code_(e.code),
       type_(type),
       lanes_(lanes),
       map_(lanes.rows_are_a ? unit.b : unit.a),
       product_(e, unit, {unit.factor, element_type::f32}),
       blocks_(blocks),
-      key_block_(key_block),
-      together_(together) {}
+      family_(e.target.family),
+      key_block_(shape.keys),
+      together_(shape.together),
+      ahead_(tiles_ahead(family_, type, map_, shape)) {}
 
 values block_products::scores(matrix_queries& queries) {
   const auto per_tile = static_cast<std::size_t>(product_.values_per_tile());
   const std::int64_t tile_count = key_block_ / lanes_.key_tile;
-  values scores = product_.zeros(tile_count), small = type_ == element_type::f32 ? scores : values();
+  values scores = product_.zeros(tile_count);
+  if (type_ != element_type::f32) {
+    std::vector<fragment> of_rows;
+    for_tiles(
+        depth_groups(), tile_count,
+        [&](std::int64_t g, std::int64_t t) { return blocks_.keys(map_, t * lanes_.key_tile, g)[0]; },
+        [&](std::int64_t g, std::int64_t t, const fragment& keys) {
+          if (t == 0) of_rows = queries.of_group(g);
+          multiply(of_rows[0], keys, std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+        });
+    return scores;
+  }
+  values small = scores;
   for (std::int64_t g = 0; g < depth_groups(); ++g) {
     const std::vector<fragment> of_rows = queries.of_group(g);
-    for (std::int64_t t = 0; t < tile_count && small.empty(); ++t)
-      multiply(of_rows[0], blocks_.keys(map_, t * lanes_.key_tile, g)[0],
-               std::span(scores).subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
-    for (std::int64_t first = 0; first < tile_count && !small.empty(); first += together_) {
+    for (std::int64_t first = 0; first < tile_count; first += together_) {
       const std::int64_t count = std::min(together_, tile_count - first);
       const auto begin = static_cast<std::size_t>(first) * per_tile, size = static_cast<std::size_t>(count) * per_tile;
       std::vector<std::vector<fragment>> tiles_of;
@@ -35,18 +60,18 @@ values block_products::scores(matrix_queries& queries) {
       multiply(of_rows, tiles_of, std::span(scores).subspan(begin, size), std::span(small).subspan(begin, size));
     }
   }
-  if (!small.empty()) add_to(scores, small);
+  add_to(scores, small);
   return scores;
 }
 
 void block_products::add_values(const std::vector<std::vector<fragment>>& weights, std::span<Value> result) {
   const auto per_tile = static_cast<std::size_t>(product_.values_per_tile());
-  const std::int64_t tile_count = result_groups() * lanes_.tiles_of_group;
+  const std::int64_t tile_count = result_tiles();
   if (type_ != element_type::f32) {
-    for (std::int64_t g = 0; g < key_groups(); ++g)
-      for (std::int64_t t = 0; t < tile_count; ++t)
-        multiply(weights[static_cast<std::size_t>(g)][0], blocks_.depths(map_, t * lanes_.key_tile, g)[0],
-                 result.subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    for_tiles(key_groups(), tile_count, values_reader(), [&](std::int64_t g, std::int64_t t, const fragment& depths) {
+      multiply(weights[static_cast<std::size_t>(g)][0], depths,
+               result.subspan(static_cast<std::size_t>(t) * per_tile, per_tile));
+    });
     return;
   }
   for (std::int64_t first = 0; first < tile_count; first += together_) {
@@ -61,6 +86,32 @@ void block_products::add_values(const std::vector<std::vector<fragment>>& weight
     add_to(sums, small);
     add_to(result.subspan(static_cast<std::size_t>(first) * per_tile, sums.size()), sums);
   }
+}
+
+// Multiplies the fragments of all tiles of all groups of what is summed. LLVM's scheduler for AMD GPUs, which saves
+// registers, would read each one just before its product and wait for it, so their order is fixed: some are on their
+// way while others are multiplied.
+void block_products::for_tiles(std::int64_t groups, std::int64_t tiles, const reader& read, const user& multiply) {
+  const std::int64_t count = groups * tiles;
+  for (std::int64_t i = 0; i < count; ++i) {
+    read_until(std::min(i + ahead_ + 1, count), tiles, read);
+    multiply(i / tiles, i % tiles, on_their_way_.front());
+    on_their_way_.pop_front();
+  }
+  tiles_read_ = 0;
+}
+
+void block_products::read_until(std::int64_t end, std::int64_t tiles, const reader& read) {
+  for (; tiles_read_ < end; ++tiles_read_) on_their_way_.push_back(read(tiles_read_ / tiles, tiles_read_ % tiles));
+  if (ahead_) schedule_barrier(code_, family_, passing::arithmetic);
+}
+
+void block_products::begin_values() {
+  if (ahead_) read_until(ahead_, result_tiles(), values_reader());
+}
+
+block_products::reader block_products::values_reader() {
+  return [this](std::int64_t g, std::int64_t t) { return blocks_.depths(map_, t * lanes_.key_tile, g)[0]; };
 }
 
 void block_products::multiply(const fragment& rows_side, const fragment& other, std::span<Value> sums) {

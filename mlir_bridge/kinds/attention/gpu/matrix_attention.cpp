@@ -9,7 +9,6 @@
 #include "mlir_bridge/gpu/intrinsics.hpp"
 #include "mlir_bridge/kinds/attention/gpu/block_products.hpp"
 #include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
-#include "mlir_bridge/kinds/attention/gpu/split_keys.hpp"
 
 namespace kiln::gpu {
 
@@ -59,7 +58,7 @@ class matrix_attention {
         group(own_place.group),
         blocks(e, p, lanes, group, key_block),
         queries(e, p, lanes, query_map(), group, shape),
-        products(e, type, lanes, unit, blocks, key_block, shape.together) {}
+        products(e, type, lanes, unit, blocks, shape) {}
 
   void emit() {
     blocks.allocate();
@@ -198,6 +197,7 @@ class matrix_attention {
       blocks.copy_values(split_block(first_key));
     }
     const values scores = products.scores(queries);
+    products.begin_values();
 
     // Convert scores to weights, part by part.
     values factors;
