@@ -44,13 +44,13 @@ PROBLEMS = {"product_4096": ("product", 4096, 4096, 4096), "product_1024": ("pro
             "convolution_14x1024_one": ("convolution", 32, 14, 1024, 256, 1, 1), "softmax_4096x1024": ("softmax", 4096, 1024), "layer_norm_4096x768": ("layer_norm", 4096, 768)}
 # For each SIMD and clock: operations of f16 products, how many times as many of i8 products, bytes written to LDS, bytes read from it, and bytes of vector memory (the
 # compute unit's 128, 128 and 64, divided among its SIMDs; guides to the MI355X say that CDNA 4 reads 256 bytes of LDS), clocks of a vector instruction of a whole wave, of an exponential, whether vector and matrix
-# instructions share a pipe, and vector registers of a lane; and the device's compute units with their SIMDs. The products follow from AMD's published peaks: MI300X 1307
-# TFLOP/s = 304 units x 4 x 512 x 2.1 GHz, MI355X 2517 = 256 x 4 x 1024 x 2.4, RX 7900 XTX 123 = 96 x 2 x 256 x 2.5,
-# RX 9070 XT 195 = 64 x 2 x 512 x 2.97, and of i8 2615, 5033, 123 and 389 TOP/s. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
+# instructions share a pipe, and vector registers of a lane; and the device's places for a workgroup with their SIMDs: compute units, on RDNA pairs of them (all code is in WGP mode). The products follow from AMD's published peaks: MI300X 1307
+# TFLOP/s = 304 units x 4 x 512 x 2.1 GHz, MI355X 2517 = 256 x 4 x 1024 x 2.4, RX 7900 XTX 123 = 48 x 4 x 256 x 2.5,
+# RX 9070 XT 195 = 32 x 4 x 512 x 2.97, and of i8 2615, 5033, 123 and 389 TOP/s. The rest: AMD's ISA documents of CDNA 3 and RDNA 3.
 SIMDS = {"gfx942": dict(units=304, simds=4, lanes=64, matrix=512, bytes=2, lds=32, lds_read=32, memory=16, vector=4, exp=16, shared=False, registers=512),
          "gfx950": dict(units=256, simds=4, lanes=64, matrix=1024, bytes=2, lds=32, lds_read=64, memory=16, vector=4, exp=16, shared=False, registers=512),
-         "gfx1100": dict(units=96, simds=2, lanes=32, matrix=256, bytes=1, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
-         "gfx1201": dict(units=64, simds=2, lanes=32, matrix=512, bytes=2, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
+         "gfx1100": dict(units=48, simds=4, lanes=32, matrix=256, bytes=1, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536),
+         "gfx1201": dict(units=32, simds=4, lanes=32, matrix=512, bytes=2, lds=64, lds_read=64, memory=32, vector=1, exp=4, shared=True, registers=1536)}
 # Bytes that the device's memory moves in a clock (5.3, 8.0, 0.96 and 0.64 TB/s), and MHz, as AMD's product pages give them.
 DEVICES = {"gfx942": (5.3e12 / 2.1e9, 2100), "gfx950": (8.0e12 / 2.4e9, 2400), "gfx1100": (0.96e12 / 2.5e9, 2500), "gfx1201": (0.64e12 / 2.97e9, 2970)}
 LDS_READS, LDS_WRITES = ("ds_read", "ds_load"), ("ds_write", "ds_store")

@@ -39,21 +39,22 @@ class matrix_multiplier final : public multiplier {
 
   values zeros() override { return product_.zeros((a_.tiles + (shifted_ ? 1 : 0)) * b_.tiles); }
 
+  // On AMD GPUs, chunks of the next group are read before those of a group are multiplied: LLVM's scheduler would read
+  // them behind its products, and wait.
   values multiply(Value a, Value b, values sums) override {
-    const std::int64_t group_chunks = tile_.instruction->a.chunks, per_tile = product_.values_per_tile();
+    const std::int64_t group_chunks = tile_.instruction->a.chunks;
+    const bool ahead = family_ == target_family::amdgpu;
+    factors next = read(a, b, 0);
     for (std::int64_t first = 0; first < tile_.chunks; first += group_chunks) {
-      std::vector<fragment> left = read(a_, tile_.instruction->a, a, first),
-                            right = read(b_, tile_.instruction->b, b, first);
-      if (shifted_) left.push_back(product_.minus_128());
-      for (std::int64_t step = 0; step < product_.steps_of_fragment(); ++step)
-        for (std::int64_t i = 0; i < std::ssize(left); ++i)
-          for (std::int64_t j = 0; j < b_.tiles; ++j) {
-            // Visit columns in alternating directions, so that consecutive instructions share a factor.
-            const std::int64_t column = i % 2 ? b_.tiles - 1 - j : j;
-            auto at = sums.begin() + (i * b_.tiles + column) * per_tile;
-            product_.add(left[static_cast<std::size_t>(i)], right[static_cast<std::size_t>(column)], step,
-                         std::span(at, static_cast<std::size_t>(per_tile)));
-          }
+      const factors now = std::move(next);
+      const bool more = first + group_chunks < tile_.chunks;
+      if (more && ahead) {
+        next = read(a, b, first + group_chunks);
+        schedule_barrier(code_, family_, passing::arithmetic);
+      }
+      multiply(now, sums);
+      if (more && ahead) schedule_barrier(code_, family_, passing::arithmetic);
+      if (more && !ahead) next = read(a, b, first + group_chunks);
     }
     return sums;
   }
@@ -94,6 +95,29 @@ class matrix_multiplier final : public multiplier {
         map.whole_row ? code_.constant(0) : code_.rem(code_.div(group_.lane(), map.chunk_divisor), map.chunks);
     return {code_.mul(code_.add(first_row, row), tile_.chunks * chunk_bytes),
             bit_xor(code_, chunk, swizzle(code_, row, tile_.chunks)), tiles, rows_of_tile};
+  }
+
+  // The fragments of all tiles for a group of chunks.
+  struct factors {
+    std::vector<fragment> left, right;
+  };
+  factors read(Value a, Value b, std::int64_t first) {
+    factors result{read(a_, tile_.instruction->a, a, first), read(b_, tile_.instruction->b, b, first)};
+    if (shifted_) result.left.push_back(product_.minus_128());
+    return result;
+  }
+
+  void multiply(const factors& of, values& sums) {
+    const std::int64_t per_tile = product_.values_per_tile();
+    for (std::int64_t step = 0; step < product_.steps_of_fragment(); ++step)
+      for (std::int64_t i = 0; i < std::ssize(of.left); ++i)
+        for (std::int64_t j = 0; j < b_.tiles; ++j) {
+          // Visit columns in alternating directions, so that consecutive instructions share a factor.
+          const std::int64_t column = i % 2 ? b_.tiles - 1 - j : j;
+          auto at = sums.begin() + (i * b_.tiles + column) * per_tile;
+          product_.add(of.left[static_cast<std::size_t>(i)], of.right[static_cast<std::size_t>(column)], step,
+                       std::span(at, static_cast<std::size_t>(per_tile)));
+        }
   }
 
   // Reads the lane's chunks of every tile for the group of chunks that begins at `first`.

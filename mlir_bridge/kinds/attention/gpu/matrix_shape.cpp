@@ -89,6 +89,16 @@ void fit_registers(const kernel_emitter& e, const attention_problem& p, const la
     }
 }
 
+// The share of an AMD GPU's units that have a workgroup, over all rounds, and of the workgroups' rows that exist. A
+// workgroup of RDNA takes two compute units.
+double filled(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes, std::int64_t waves) {
+  const std::int64_t units = e.target.gpu.compute_units / (e.target.gpu.wave == 32 ? 2 : 1),
+                     of_head = ceil_div(p.rows, waves * lanes.row_tile),
+                     workgroups = of_head * p.n.key_heads * p.n.batch;
+  return static_cast<double>(workgroups) / static_cast<double>(ceil_div(workgroups, units) * units) *
+         static_cast<double>(p.rows) / static_cast<double>(of_head * waves * lanes.row_tile);
+}
+
 }  // namespace
 
 std::int64_t query_chunks(const attention_problem& p, const lane_layout& lanes) {
@@ -133,6 +143,9 @@ std::optional<matrix_attention_shape> choose_matrix_shape(const kernel_emitter& 
     shape.waves = 8;
     if (bytes_of(64, true) <= e.target.gpu.lds_bytes) shape.keys = 64;
   }
+  // The same on AMD GPUs, if no more units are idle then. Rows that end early would see more blocks.
+  if (!nvidia && !f32 && !p.is_open() && !p.ends_early() && filled(e, p, lanes, 8) >= filled(e, p, lanes, shape.waves))
+    shape.waves = 8;
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
   if (keys > 0 && keys <= 128 && keys % lanes.group_keys == 0 &&
