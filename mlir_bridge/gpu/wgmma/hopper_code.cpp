@@ -104,6 +104,10 @@ void hopper_code::initialize_barrier(Value barrier, std::int64_t count) {
   assembly(fmt::format("mbarrier.init.shared::cta.b64 [$0], {};", count), "r,~{memory}", {barrier});
 }
 
+void hopper_code::initialize_barrier(Value barrier, Value count) {
+  assembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", {barrier, count});
+}
+
 void hopper_code::publish_barriers() {
   assembly("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;", "~{memory}", {});
 }

@@ -65,6 +65,7 @@ class hopper_code {
 
   // --- barriers (8 bytes of shared memory). A phase ends after `count` arrivals, when all expected bytes have arrived.
   void initialize_barrier(Value barrier, std::int64_t count);
+  void initialize_barrier(Value barrier, Value count);
   // Makes the barriers visible to the copy engine and the cluster. Call it before the workgroup's barrier.
   void publish_barriers();
   // Waits for the end of the phase with this parity.

@@ -8,6 +8,7 @@
 #include "jit/targets.hpp"
 #include "mlir_bridge/finalize.hpp"
 #include "mlir_bridge/kernel/kernel_bytecode.hpp"
+#include "mlir_bridge/kinds/attention/gpu/row_division.hpp"
 
 namespace kiln::test {
 namespace {
@@ -119,6 +120,46 @@ TEST(wgmma_attention, three_consumers_where_they_save_rounds) {
   const attention_case one{{1, 16, 4096, 64}, {1, 16, 4096, 64}};
   EXPECT_THAT(finalize_for(one).ptx, HasSubstr("m64n112k16"));
   EXPECT_EQ(finalize_for(one, "sm_90", {{"consumers", 2}}).kernel.launches[0].block, 384);
+}
+
+// 64 heads of 1024 queries: six workgroups of each head either way, but with three consumers in all of them the last
+// one of each head would have rows for one, and some units would have three long workgroups.
+TEST(wgmma_attention, short_tiles_divide_rows_evenly) {
+  const attention_case even{{1, 64, 1024, 64}, {1, 64, 1024, 64}};
+  auto [kernel, ptx] = finalize_for(even);
+  const launch& l = kernel.launches[0];
+  EXPECT_EQ(l.grid, 64 * 6);
+  EXPECT_EQ(l.grid_y, 1);
+  EXPECT_EQ(l.block, 512);
+  EXPECT_THAT(ptx, HasSubstr("setmaxnreg.inc.sync.aligned.u32 160;"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  for (const char* call : instructions_that_call) EXPECT_THAT(ptx, Not(HasSubstr(call)));
+  // Rows that are no multiple of 64, grouped heads, several batches.
+  const native_kernel ragged = finalize_for({{2, 32, 1000, 64}, {2, 8, 1500, 64}}).kernel;
+  EXPECT_EQ(ragged.launches[0].grid, 2 * 32 * 6);
+  // All tiles are alike where the caller chooses, and where rows see a prefix of the keys.
+  EXPECT_EQ(finalize_for(even, "sm_90", {{"consumers", 3}}).kernel.launches[0].grid_y, 64);
+  EXPECT_EQ(
+      finalize_for({{1, 64, 1024, 64}, {1, 64, 1024, 64}, {.scale = 0.125, .causal = true}}).kernel.launches[0].grid_y,
+      6);
+}
+
+TEST(row_division, ends_when_the_last_workgroup_does) {
+  constexpr std::int64_t units = 132;
+  EXPECT_EQ(gpu::time_of({}, 16, 64, units), 4 * 100);
+  EXPECT_EQ(gpu::time_of({.consumers = 3}, 16, 64, units), 3 * 128);
+  // 256 long workgroups: the second round has 124, and beside them 8 units begin with two of the 128 short ones each.
+  EXPECT_EQ(gpu::time_of({.consumers = 3, .short_tiles = 2, .short_consumers = 2}, 16, 64, units), 2 * 128 + 100);
+  // Whole rounds of long ones, and a round of short ones.
+  EXPECT_EQ(gpu::time_of({.consumers = 3, .short_tiles = 1, .short_consumers = 1}, 4, 132, units), 128 + 80);
+}
+
+TEST(row_division, is_the_one_that_ends_first) {
+  constexpr std::int64_t units = 132;
+  EXPECT_EQ(gpu::divide_rows(16, 64, units),
+            (gpu::row_division{.consumers = 3, .short_tiles = 2, .short_consumers = 2}));
+  EXPECT_EQ(gpu::divide_rows(16, 16, units), gpu::row_division{}) << "one round of small workgroups";
+  EXPECT_EQ(gpu::divide_rows(6, 96, units), gpu::row_division{.consumers = 3}) << "two rounds, almost full";
 }
 
 // Depth 256 needs more registers than a producer warpgroup leaves, and code that is compiled to be linked cannot move

@@ -4,6 +4,7 @@
 
 #include "mlir_bridge/codegen/strided_view.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
+#include "mlir_bridge/kinds/attention/gpu/row_division.hpp"
 
 namespace kiln::gpu {
 
@@ -28,16 +29,19 @@ std::int64_t choose_key_parts(const kernel_emitter& e, const attention_problem& 
   return ceil_div(blocks, ceil_div(blocks, parts));
 }
 
-// Three consumers take 1.28 times as long as two for 1.5 times the rows (heads of 64, H100). If rows see a prefix of
-// the keys, workgroups are of all lengths, and their number only has to fill the device.
-std::int64_t choose_consumers(const kernel_emitter& e, const attention_problem& p) {
-  if (p.n.depth != 64) return 2;
-  const std::int64_t units = e.target.gpu.compute_units;
-  const auto workgroups = [&](std::int64_t consumers) {
-    return ceil_div(p.n.queries, consumers * wgmma_attention_tile::group_rows) * p.n.heads * p.n.batch;
-  };
-  if (p.ends_early()) return workgroups(2) >= 2 * units ? 3 : 2;
-  return ceil_div(workgroups(3), units) * 128 < ceil_div(workgroups(2), units) * 100 ? 3 : 2;
+// If rows see a prefix of the keys, workgroups are of all lengths, and their number only has to fill the device.
+row_division choose_division(const kernel_emitter& e, const attention_problem& p,
+                             const kernel_configuration& configuration) {
+  if (configuration.contains("consumers")) return {.consumers = configuration.at("consumers")};
+  if (p.n.depth != 64) return {};
+  const std::int64_t units = e.target.gpu.compute_units, heads = p.n.heads * p.n.batch;
+  if (p.ends_early()) {
+    const std::int64_t workgroups = ceil_div(p.n.queries, 2 * wgmma_attention_tile::group_rows) * heads;
+    return {.consumers = workgroups >= 2 * units ? 3 : 2};
+  }
+  row_division result = divide_rows(ceil_div(p.n.queries, wgmma_attention_tile::group_rows), heads, units);
+  if (p.is_open()) result.short_tiles = 0;
+  return result;
 }
 
 std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const attention_problem& p,
@@ -49,7 +53,8 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   // spill, ptxas inserts a wait after every warpgroup instruction. If registers can be moved, 128 keys are 3 % faster
   // at depth 128. Depth 256 needs more registers than 168.
   wgmma_attention_tile tile{.depth = p.n.depth, .limited = p.limit.has_value()};
-  tile.consumers = choose(configuration, "consumers", choose_consumers(e, p));
+  const row_division division = choose_division(e, p, configuration);
+  tile.consumers = division.consumers;
   tile.keys = p.n.depth == 64 ? (tile.consumers == 3 ? 112 : 128) : p.n.depth == 128 ? 96 : 80;
   tile.keys = choose(configuration, "keys", tile.keys);
   if (tile.consumers < 2 || tile.consumers > 3 || tile.keys % 16 || tile.keys < 16 || tile.keys > 256)
@@ -64,6 +69,7 @@ std::optional<wgmma_attention_tile> choose_tile(const kernel_emitter& e, const a
   if (tile.keys / 2 + tile.depth / 2 + tile.keys / 4 + (tile.consumers == 2 ? state_registers : state_registers / 2) >
       tile.consumer_registers())
     return std::nullopt;
+  if (tile.producer) tile.short_tiles = division.short_tiles, tile.short_consumers = division.short_consumers;
   tile.stages = 4;
   while (tile.stages > 2 && tile.shared_bytes() > e.target.gpu.lds_bytes) --tile.stages;
   tile.stages = choose(configuration, "stages", tile.stages);

@@ -23,10 +23,23 @@ struct wgmma_attention_tile {
   std::int64_t key_parts = 1;  // workgroups that share the keys of some rows (split_keys.hpp); without a producer
   bool bounded = false;        // waits end with an error (for trying a kernel)
   bool limited = false;        // shared memory holds the number of keys that each row sees
+  // The last `short_tiles` tiles of each head have rows for `short_consumers` consumers only, and the others of these
+  // workgroups are idle: then the rows are divided more evenly among compute units.
+  std::int64_t short_tiles = 0, short_consumers = 0;
 
   static constexpr std::int64_t group_rows = 64, group_threads = 128,
                                 column_bytes = 128;  // of a warpgroup; of a row in shared memory: 64 elements
   std::int64_t rows() const { return consumers * group_rows; }
+  std::int64_t short_rows() const { return short_consumers * group_rows; }
+  // Tiles of all consumers for so many queries.
+  std::int64_t long_tiles(std::int64_t queries) const {
+    return (queries - short_tiles * short_rows() + rows() - 1) / rows();
+  }
+  std::int64_t tiles(std::int64_t queries) const { return long_tiles(queries) + short_tiles; }
+  // Whether the tiles have exactly so many rows.
+  bool covers(std::int64_t queries) const {
+    return long_tiles(queries) * rows() + short_tiles * short_rows() == queries;
+  }
   std::int64_t threads() const { return (consumers + (producer ? 1 : 0)) * group_threads; }
   std::int64_t columns() const { return depth / 64; }
   std::int64_t query_bytes() const { return group_rows * depth * 2; }  // of a consumer

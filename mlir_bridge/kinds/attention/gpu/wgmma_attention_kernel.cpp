@@ -25,7 +25,7 @@ tensor_map make_map(const operand& from, std::int64_t depth, const dim& batch, s
 
 workgroup open_workgroups(kernel_emitter& e, const attention_problem& p, const wgmma_attention_tile& tile,
                           std::int64_t tiles) {
-  if (p.is_open()) return workgroup(e, "attention", p.batch * (p.n.heads * tiles), tile.threads());
+  if (p.is_open() || tile.short_tiles) return workgroup(e, "attention", p.batch * (p.n.heads * tiles), tile.threads());
   return workgroup(e, "attention",
                    p.ends_early() ? std::array{p.n.heads, tiles * tile.key_parts, p.n.batch}
                                   : std::array{tiles * tile.key_parts, p.n.heads, p.n.batch},
@@ -42,7 +42,7 @@ class attention_writer {
         o_(operands),
         t_(tile),
         hopper_(e.code, tile.bounded),
-        tiles_(ceil_div(problem.n.queries, tile.rows())),
+        tiles_(tile.tiles(problem.n.queries)),
         split_(tile.key_parts > 1 ? std::make_optional<split_keys>(e, problem, tile.key_parts, tile.rows())
                                   : std::nullopt),
         // With a causal mask, the query tiles of all heads with the most work start first. Otherwise neighbouring
@@ -65,7 +65,9 @@ class attention_writer {
 
     thread_ = hopper_.narrow(group_.thread());
     Value number;
-    if (p_.is_open()) {
+    if (t_.short_tiles) {
+      number = long_tiles_first();
+    } else if (p_.is_open()) {
       const values digits = e_.delinearize(group_.block(), std::vector<dim>{p_.batch, p_.n.heads, tiles_});
       batch_ = hopper_.narrow(digits[0]), head_ = hopper_.narrow(digits[1]), number = hopper_.narrow(digits[2]);
     } else {
@@ -76,6 +78,7 @@ class attention_writer {
     if (split_) part_ = code_.rem(number, t_.key_parts), number = code_.div(number, t_.key_parts);
     tile_ = p_.ends_early() ? code_.sub(hopper_.number(tiles_ - 1), number) : number;
     first_row_ = code_.mul(tile_, t_.rows());
+    if (t_.short_tiles) shorten();
     Value joined = split_ ? group_.lds(16, 16) : Value();
     if (p_.limit) {
       limits_ = group_.lds(t_.limit_bytes(), 16);
@@ -90,7 +93,7 @@ class attention_writer {
       for (std::int64_t s = 0; s < t_.stages; ++s) {
         for (ring r : {ring::keys, ring::values}) {
           hopper_.initialize_barrier(full(r, hopper_.number(s)), 1);
-          hopper_.initialize_barrier(empty(r, hopper_.number(s)), t_.consumers);
+          hopper_.initialize_barrier(empty(r, hopper_.number(s)), consumers());
         }
       }
       hopper_.publish_barriers();
@@ -108,10 +111,13 @@ class attention_writer {
             return values();
           },
           [&] {
-            consume(warpgroup);
+            hopper_.set_register_limit(t_.consumer_registers(), true);
+            if (t_.short_tiles) code_.when(code_.less(warpgroup, consumers()), [&] { consume(warpgroup); });
+            else consume(warpgroup);
             return values();
           });
     } else {
+      begin_copying();
       consume(warpgroup);
     }
     if (split_) {
@@ -134,6 +140,27 @@ class attention_writer {
   Value empty(ring r, Value stage) { return code_.add(full(r, stage), 2 * t_.stages * 8); }
   Value memory(ring r, Value stage) {
     return code_.add(r == ring::keys ? keys_ : values_, code_.mul(stage, t_.block_bytes()));
+  }
+
+  // --- short tiles
+
+  Value consumers() { return active_ ? active_ : hopper_.number(t_.consumers); }
+  // Of all heads, the tiles of all consumers start first. Sets the head and the batch, and returns the tile's number.
+  Value long_tiles_first() {
+    const std::int64_t longs = t_.long_tiles(p_.n.queries), all = longs * p_.n.heads * p_.n.batch;
+    const Value number = hopper_.narrow(group_.block()), is_long = code_.less(number, hopper_.number(all)),
+                rest = code_.sub(number, all);
+    const Value row = code_.select(is_long, code_.div(number, longs), code_.div(rest, t_.short_tiles)),
+                tile =
+                    code_.select(is_long, code_.rem(number, longs), code_.add(code_.rem(rest, t_.short_tiles), longs));
+    head_ = code_.rem(row, p_.n.heads), batch_ = code_.div(row, p_.n.heads);
+    return tile;
+  }
+  void shorten() {
+    const Value beyond = code_.sub(tile_, t_.long_tiles(p_.n.queries));
+    first_row_ = code_.sub(first_row_, code_.mul(code_.max(beyond, 0), t_.rows() - t_.short_rows()));
+    active_ = code_.select(code_.less(beyond, hopper_.number(0)), hopper_.number(t_.consumers),
+                           hopper_.number(t_.short_consumers));
   }
 
   // Stage in the ring of the i-th block, and the parity of its phase.
@@ -327,12 +354,10 @@ class attention_writer {
   }
 
   void consume(Value warpgroup) {
-    if (t_.producer) hopper_.set_register_limit(t_.consumer_registers(), true);
-    else begin_copying();
     in_group_ = code_.rem(thread_, wgmma_attention_tile::group_threads);
     warpgroup_ = warpgroup;
-    next_group_ = code_.select(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), hopper_.number(0),
-                               code_.add(warpgroup, 1));
+    const Value is_last = code_.equal(warpgroup, code_.sub(consumers(), 1));
+    next_group_ = code_.select(is_last, hopper_.number(0), code_.add(warpgroup, 1));
     own_queries_ = code_.add(queries_, code_.mul(warpgroup, t_.query_bytes()));
     Value in_warp = code_.div(code_.rem(in_group_, 32), 4), warp = code_.div(in_group_, 32);
     row_ = code_.add(first_row_, code_.add(code_.mul(warpgroup, wgmma_attention_tile::group_rows),
@@ -351,7 +376,7 @@ class attention_writer {
     now.weights = rows_.pack(scores);
 
     // Let the first consumer take its first turn.
-    code_.when(code_.equal(warpgroup, hopper_.number(t_.consumers - 1)), [&] { pass_turn(next_group_); });
+    code_.when(is_last, [&] { pass_turn(next_group_); });
     Value from = hopper_.number(1);
     if (masks_many()) {
       Value to = code_.max(code_.sub(blocks_, whole_), 1);
@@ -393,6 +418,7 @@ class attention_writer {
   wgmma_rows rows_;
   Value query_map_, key_map_, value_map_, queries_, keys_, values_, barriers_;
   Value thread_, head_, batch_, part_, tile_, first_row_, first_block_, blocks_, whole_;
+  Value active_;  // the number of consumers that have rows, if it is not the same for all tiles
   Value warpgroup_, next_group_, in_group_, own_queries_, row_;
   Value limits_;               // end_of() of the tile's rows in shared memory, if they are limited
   std::array<Value, 2> ends_;  // ends_of_rows(), if they are not

@@ -232,7 +232,7 @@ Value wgmma_rows::whole_sum(Value sum) {
 }
 
 void wgmma_rows::when_row_exists(Value row, const std::function<void()>& then) {
-  if (p_.n.queries % t_.rows() == 0) then();
+  if (t_.covers(p_.n.queries)) then();
   else code_.when(code_.less(row, hopper_.number(p_.n.queries)), then);
 }
 
