@@ -85,15 +85,20 @@ narrow_product_shape choose_product_shape(const kernel_emitter& e, const kernel_
   const std::int64_t for_each_unit = ceil_div(columns_of(problem), shape.columns_of_tile * row.compute_units);
   const bool reads_rows_again = e.target.family == target_family::amdgpu && shape.unit && rows > 1;
   // Codes whose scales multiply the sums of their group have two columns where workgroups of one would need several
-  // rounds: gate and up of one row (2 x 2048 x 8192) take 7.7 instead of 10.9 us (H200, bench/README.md).
-  const std::int64_t rounds = ceil_div(columns_of(problem), shape.columns_of_tile * 2 * row.compute_units);
-  const std::int64_t columns = shape.grouped      ? std::min<std::int64_t>(rounds, 2)
+  // rounds: gate and up of one row (2 x 2048 x 8192) take 7.7 instead of 10.9 us (H200, bench/README.md). Deep ones
+  // have two where almost each unit then has one workgroup of all threads: one and eight rows of 4096 x 4096 take 4.5
+  // and 5.3 us instead of 4.9 and 5.8.
+  constexpr std::int64_t least_groups = 32;
+  const std::int64_t pairs = columns_of(problem) / (shape.columns_of_tile * 2),
+                     rounds = ceil_div(columns_of(problem), shape.columns_of_tile * 2 * row.compute_units);
+  const bool fills_units = groups >= least_groups && pairs * 10 >= row.compute_units * 9;
+  const std::int64_t columns = shape.grouped      ? rounds > 1 || fills_units ? 2 : 1
                                : packed           ? std::min<std::int64_t>(for_each_unit, 2)
                                : reads_rows_again ? std::min<std::int64_t>(for_each_unit, 4)
                                : ahead            ? 4
                                                   : std::min<std::int64_t>(share, 2);
   shape.tiles = std::clamp<std::int64_t>(choose(configuration, "narrow_columns", columns), 1, 8);
-  const bool one_each = e.target.family == target_family::nvidia && groups >= 32 &&
+  const bool one_each = e.target.family == target_family::nvidia && groups >= least_groups &&
                         ceil_div(columns_of(problem), shape.columns()) <= row.compute_units;
   shape.waves =
       choose(configuration, "narrow_waves",

@@ -62,13 +62,16 @@ TEST(packed_weights, others_are_unpacked_and_scaled) {
   EXPECT_EQ(count(ptx_of({.depth = 640}), mask_and_sign), 0u) << "waves do not have whole steps";
 }
 
-// Workgroups of one column would need several rounds.
+// Workgroups of one column would need several rounds, or those of two are one for each unit.
 TEST(packed_weights, many_columns_are_taken_in_pairs) {
-  const auto grid = [](std::int64_t columns) {
-    return finalize_for(*product_of({.depth = 2048, .columns = columns}), find_target("sm_90")).launches.back().grid;
+  const auto last_launch = [](std::int64_t depth, std::int64_t columns) {
+    return finalize_for(*product_of({.depth = depth, .columns = columns}), find_target("sm_90")).launches.back();
   };
-  EXPECT_EQ(grid(4096), 4096 / 16);
-  EXPECT_EQ(grid(8192), 8192 / 32);
+  EXPECT_EQ(last_launch(2048, 4096).grid, 4096 / 16);
+  EXPECT_EQ(last_launch(2048, 8192).grid, 8192 / 32);
+  EXPECT_EQ(last_launch(4096, 4096).grid, 4096 / 32);
+  EXPECT_EQ(last_launch(4096, 4096).block, 512);
+  EXPECT_EQ(last_launch(4096, 2048).grid, 2048 / 16);
 }
 
 TEST(packed_weights, any_depth_and_columns) {
