@@ -8,18 +8,18 @@
 #include "aot/onnx/model_parts.hpp"
 #include "aot/pipeline.hpp"
 #include "ir/error.hpp"
-#include "ir/ops/bounded.hpp"
+#include "ir/ops/all.hpp"
 #include "ir/size_stages.hpp"
 #include "jit/comparison.hpp"
-#include "mlir_bridge/kernel/portable_kernel.hpp"
 #include "spirv/library/reference.hpp"
 #include "tools/bisection.hpp"
 #include "tools/command.hpp"
 #include "tools/custom_ops.hpp"
+#include "tools/kernel_comparison.hpp"
 #include "tools/npy.hpp"
 #include "tools/opened_model.hpp"
+#include "tools/quantizer_steps.hpp"
 #include "tools/sequence_option.hpp"
-#include "tools/single_kernel.hpp"
 #include "tools/supplied_tensors.hpp"
 
 namespace kiln::tools {
@@ -30,59 +30,6 @@ struct options : model_options {
   std::string bisect;
   bool per_kernel = false, fp16 = false, bf16 = false, int4_weights = false;
 };
-
-nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
-  return {{"name", name},
-          {"ok", c.ok},
-          {"max_error", c.max_error},
-          {"rms_error", c.rms_error},
-          {"relative_norm", c.relative_norm},
-          {"tolerance", c.tolerance},
-          {"reason", c.reason}};
-}
-
-// Computes the expected outputs of a kernel in MLIR bytecode with the reference implementation.
-std::vector<literal> fusion_reference(compiler_context& context, const program& source, const instruction& i,
-                                      std::span<const literal> inputs) {
-  portable_kernel kernel =
-      portable_kernel::parse(context, source.kernel(content_hash::from_hex(i.op().get_if<code_object>()->payload)));
-  std::vector<shape> types;
-  for (const literal& l : inputs) types.push_back(l.type());
-  kernel.specialize(types, i.outputs());
-  return evaluate(*to_fusion(kernel), inputs);
-}
-
-// Runs the compiled program kernel by kernel on the device, each on the reference's inputs, and compares every output.
-nlohmann::ordered_json compare_kernels(const opened_model& model, const options& o) {
-  const program& bound = model.instance().bound();
-  const jit_options compiling = model.resources().compiling();
-  auto list = nlohmann::ordered_json::array();
-  compiler_context context;
-  auto run = [&](const instruction& i, std::span<const literal> inputs) {
-    const auto& c = *i.op().get_if<code_object>();
-    auto library = spirv::find_library_reference(bound, i);
-    if (c.format != code_format::mlir_bytecode && !library) {  // no reference: what it gives is what its users get
-      list.push_back({{"name", c.symbol},
-                      {"ok", true},
-                      {"reason", "a custom operator has no built-in reference"},
-                      {"payload", c.payload},
-                      {"origin", i.origin()}});
-      return run_single_kernel(bound, i, inputs, compiling, model.resources().device());
-    }
-    auto expected = library ? library(inputs, i.outputs()) : fusion_reference(context, bound, i, inputs);
-    auto got = run_single_kernel(bound, i, inputs, compiling, model.resources().device());
-    for (std::size_t k = 0; k < got.size(); ++k) {
-      comparison found = compare(got[k], expected[k], o.fp16 || o.bf16);
-      auto row = describe(fmt::format("{} output {}", c.symbol, k), found);
-      row["payload"] = c.payload;
-      row["origin"] = i.origin();
-      list.push_back(row);
-    }
-    return expected;
-  };
-  evaluate(bound.main(), model.inputs(), run);
-  return list;
-}
 
 void print_part(const nlohmann::ordered_json& found) {
   if (found["nodes"].empty()) {
@@ -108,6 +55,16 @@ void require_references(const program& imported) {
     throw error(error_kind::usage,
                 "the model has custom operators, which have no built-in reference: give the expected outputs beside "
                 "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
+}
+
+// Whether the model itself computes in f16 or bf16: its outputs are no more exact for being f32.
+bool computes_in_half(const program& imported) {
+  for (const module& m : imported.modules())
+    for (const instruction& i : m.instructions())
+      if (!i.inputs().empty() && (i.op().is<elementwise>() || i.op().is<dot>() || i.op().is<convolution>()))
+        if (const element_type type = i.outputs()[0].type; type == element_type::f16 || type == element_type::bf16)
+          return true;
+  return false;
 }
 
 // How many outputs the model has; the counts of those whose size depends on data come after them.
@@ -231,25 +188,29 @@ int verify_model(options o, const output_options& output) {
       throw error(error_kind::missing_file,
                   fmt::format("{}: has some of the {} expected outputs, not all", o.inputs_dir, own));
   }
+  const program bound = reference.bind(sizes_for(reference, opened));
   if (expected.empty()) {
     require_references(reference);
-    program bound = reference.bind(sizes_for(reference, opened));
     expected = evaluate(bound.main(), opened.inputs(), spirv::library_runner(bound));
   }
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = as_type(expected[i], got[i].type().type);
+  moved_reference moved = [](double) { return std::vector<literal>{}; };
+  if (!lacks_references(reference)) moved = moved_program(bound, opened.inputs(), spirv::library_runner(bound));
 
+  const bool reduced = o.fp16 || o.bf16 || computes_in_half(reference);
   bool ok = true;
   auto outputs = nlohmann::ordered_json::array();
+  const auto found = compare_with_steps(got, expected, reduced, moved);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    comparison c = compare(got[i], as_type(expected[i], got[i].type().type), o.fp16 || o.bf16);
-    ok &= c.ok;
-    outputs.push_back(describe(names[i], c));
+    ok &= found[i].ok;
+    outputs.push_back(describe(names[i], found[i]));
   }
   nlohmann::ordered_json document = opened.describe();
   document["model"] = model;
   document["against"] = against;
   document["outputs"] = outputs;
   if (o.per_kernel) {
-    document["per_kernel"] = compare_kernels(opened, o);
+    document["per_kernel"] = compare_kernels(opened, reduced);
     for (const auto& row : document["per_kernel"]) {
       if (row["ok"].get<bool>()) continue;
       document["first_difference"] = row;

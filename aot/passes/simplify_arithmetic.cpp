@@ -134,7 +134,8 @@ rule merged_chain(scalar_function f) {
 }
 
 // x / c → x * (1/c) for a constant divisor whose reciprocal is a normal number. Where the result must be exact, only
-// for powers of two: 41 * (1/41) is less than 1.
+// for powers of two: 41 * (1/41) is less than 1. One number alone is divided, because that costs nothing: the scale
+// that a model computes for its quantized tensors is one, and its last bit decides about steps.
 value multiply_by_reciprocal(rewriter& write, value root, const match::captures& found) {
   value divisor = found["c"];
   while (!module::constant(divisor)) divisor = divisor.producer->inputs()[0];
@@ -147,7 +148,7 @@ value multiply_by_reciprocal(rewriter& write, value root, const match::captures&
     int exponent = 0;
     exact &= std::abs(std::frexp(d, &exponent)) == 0.5;
   }
-  if (!exact && reaches_a_jump(root)) return {};
+  if (!exact && (root.type().elements() == dim(1) || reaches_a_jump(root))) return {};
   return write.apply(mul, {found["x"], write.apply(reciprocal, {found["c"]})});
 }
 

@@ -195,6 +195,20 @@ Value quotient(const call& c) {
   return c.make<arith::DivFOp>(c.x[0], c.x[1]);
 }
 
+// Whether `x` is an integer as a float, less a zero point if it has one.
+bool is_dequantized(Value x) {
+  if (x.getDefiningOp<arith::SubFOp>() || x.getDefiningOp<arith::AddFOp>()) x = x.getDefiningOp()->getOperand(0);
+  return x.getDefiningOp<arith::SIToFPOp>() || x.getDefiningOp<arith::UIToFPOp>();
+}
+
+// An integer times its scale is rounded before anything is added to it, as the model says. A quantizer often follows
+// the sum and turns a last bit into a step of its own.
+Value product(const call& c) {
+  if (c.type == element_type::f32 && (is_dequantized(c.x[0]) || is_dequantized(c.x[1])))
+    return c.b.make<arith::MulFOp>(c.x[0], c.x[1], rounded_operations);
+  return arithmetic<arith::MulFOp, arith::MulIOp>(c);
+}
+
 Value sigmoid(const call& c) {
   if (takes_fast_form(c)) return call_libm(c.b, "sigmoid.fast", c.x);
   Value one = c.number(1);
@@ -217,7 +231,7 @@ rule find_rule(scalar_function function) {
   switch (function) {
     case add: return arithmetic<arith::AddFOp, arith::AddIOp>;
     case sub: return arithmetic<arith::SubFOp, arith::SubIOp>;
-    case mul: return arithmetic<arith::MulFOp, arith::MulIOp>;
+    case mul: return product;
     case div: return quotient;
     case pow: return power;
     case min: return +[](const call& c) { return smaller(c.b, c.type, c.x[0], c.x[1]); };

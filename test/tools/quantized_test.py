@@ -138,6 +138,21 @@ class quantized(unittest.TestCase):
         y = g.add("DynamicQuantizeMatMul", ["x", b, g.constant(np.float32(0.01)), g.constant(np.uint8(37))], domain="com.microsoft")
         self.compare(g.model([4, 19], y), 0.05)
 
+    # The scale that the model computes, the product with it and the sum after it are rounded as onnxruntime rounds them:
+    # a last bit would put numbers of the next layer on another step. Weights are small, so that onnxruntime's products
+    # do not saturate.
+    def test_dynamic_quantization_is_exact(self):
+        g = Graph(11)
+        x = "x"
+        for channels, features in [(3, 16), (16, 24), (24, 8)]:
+            q, scale, zero = g.add("DynamicQuantizeLinear", [x], outputs=3)
+            w = g.constant(g.random.integers(-30, 31, [features, channels, 3, 3]).astype(np.int8))
+            y = g.add("Cast", [g.add("ConvInteger", [q, w, zero], pads=[1] * 4)], to=TensorProto.FLOAT)
+            y = g.add("Mul", [y, g.add("Mul", [scale, g.constant(np.float32(0.0037))])])
+            y = g.add("Add", [y, g.constant(g.random.normal(0, 1, [1, features, 1, 1]).astype(np.float32))])
+            x = g.add("Relu", [y])
+        self.compare(g.model([2, 3, 20, 28], x), 0)
+
     def test_weights_stay_8_bits_wide(self):
         g = Graph(9)
         y = g.add("MatMul", [g.through("x", 0.02, 0, np.uint8), g.dequantized_weights([512, 512], np.int8)])

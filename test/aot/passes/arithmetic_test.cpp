@@ -149,6 +149,16 @@ TEST(arithmetic_on_reals, keeps_divisions_whose_results_must_be_exact) {
   EXPECT_EQ(divisions(41, tanh), 0);
 }
 
+// The scale of a dynamically quantized tensor is one number divided by 255. It must be the one that the model means.
+TEST(arithmetic_on_reals, divides_one_number_alone) {
+  auto build = [](builder& b) {
+    value x = b.p("x", {1});
+    b.out({b.f(div, x, b.c(255))});
+  };
+  program p = transformed(build, {simplify()});
+  EXPECT_EQ(only<elementwise>(p.main())->function, div);
+}
+
 // (x * 0.1) * 10 may be less than x * (0.1 * 10), which matters where a jump follows. Where a comparison with 0 only
 // chooses between multiples of a number, as in LeakyRelu, it does not.
 TEST(arithmetic_on_reals, merges_chains_unless_a_jump_follows) {
