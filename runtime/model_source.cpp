@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/error.hpp"
+#include "ir/open_dimensions.hpp"
 #include "ir/size_resolver.hpp"
 #include "runtime/constant_hashes.hpp"
 #include "runtime/devices.hpp"
@@ -58,8 +59,7 @@ class native_source final : public model_source {
 
   kiln::executable make(const dim_bindings& sizes) {
     const program& native = plans_.native();
-    for (const auto& [name, range] : native.symbols)
-      if (!sizes.contains(name)) throw error(error_kind::usage, "dimension '" + name + "' is open: give it a value");
+    require_dimensions(native, sizes);
     if (!native.symbols.empty())
       if (auto planned = plans_.at(sizes)) return kiln::executable(std::move(planned), *device_);
     // Explains what is wrong with the sizes, or plans a program that has another structure for them.

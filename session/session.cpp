@@ -11,6 +11,7 @@
 #include "ir/container/stripped.hpp"
 #include "ir/error.hpp"
 #include "ir/native_program.hpp"
+#include "ir/open_dimensions.hpp"
 #include "runtime/graph/graph_usage.hpp"
 #include "session/general_program.hpp"
 
@@ -118,10 +119,7 @@ std::shared_ptr<instance> session::find(const dim_bindings& sizes) {
 }
 
 std::shared_ptr<instance> session::at(const dim_bindings& sizes) {
-  for (const auto& [name, range] : portable_.symbols)
-    if (!sizes.contains(name))
-      throw error(error_kind::usage,
-                  fmt::format("dimension '{}' is open: give it a value, or an input that has it", name));
+  require_dimensions(portable_, sizes, ", or inputs that have them");
   return make(sizes, [&] { return portable_.bind(sizes); });
 }
 

@@ -16,6 +16,7 @@
 #include "ir/error.hpp"
 #include "ir/native_kernel.hpp"
 #include "ir/nearest_name.hpp"
+#include "ir/open_dimensions.hpp"
 #include "jit/compile_bytecode.hpp"
 #include "jit/targets.hpp"
 #include "mlir_bridge/kernel/configuration_names.hpp"
@@ -184,14 +185,10 @@ void check_options(const options& o, const target_row& target, bool all_sizes) {
                 "--native-file: the file may be used on other machines, so name a fixed target such as x86-64-v3");
 }
 
-// Throws error{usage} for an open dimension without a value.
+// Throws error{usage} for open dimensions without a value.
 void require_sizes(const program& portable, const dim_bindings& bindings) {
-  for (const auto& [name, range] : portable.symbols)
-    if (!bindings.contains(name))
-      throw error(error_kind::usage,
-                  fmt::format("dimension '{}' is open: give it a value with --dim {}=N, or write a --native-file for "
-                              "all sizes with --specialize off",
-                              name, name));
+  require_dimensions(portable, bindings,
+                     " with --dim NAME=N, or write a --native-file for all sizes with --specialize off");
 }
 
 // Finalizes `portable` for one set of sizes. With --specialize off, kernels that serve all sizes are used where there

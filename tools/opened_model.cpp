@@ -10,6 +10,7 @@
 
 #include "ir/invalid_shape.hpp"
 #include "ir/json.hpp"
+#include "ir/open_dimensions.hpp"
 #include "ir/size_stages.hpp"
 #include "runtime/graph/graph_usage.hpp"
 #include "tools/npy.hpp"
@@ -141,12 +142,10 @@ void opened_model::prepare(const model_options& options) {
   if (!options.inputs_dir.empty()) given.merge(read_inputs_of_folder(portable.main(), options.inputs_dir, given));
   dim_bindings sizes = sizes_of(portable, given, options);
   const std::vector<std::string> decided = data_decided_sizes(portable);
-  for (const auto& [name, range] : portable.symbols)
-    if (!sizes.contains(name) && std::ranges::find(decided, name) == decided.end())
-      throw error(
-          error_kind::usage,
-          fmt::format("dimension '{}' is open: give it a value with --dim {}=N or --shape, or an input that has it",
-                      name, name));
+  std::vector<std::string> open = open_dimensions(portable, sizes);
+  std::erase_if(open, [&](const std::string& name) { return std::ranges::find(decided, name) != decided.end(); });
+  if (!open.empty())
+    throw error(error_kind::usage, are_open(open) + " with --dim NAME=N or --shape, or inputs that have them");
   program bound = portable.bind(sizes);
   for (value v : bound.main().parameters())
     if (auto found = given.find(module::parameter_name(v)); found != given.end() && found->second.type() != v.type())

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ir/container/container.hpp"
+#include "ir/open_dimensions.hpp"
 #include "jit/parallel.hpp"
 #include "jit/targets.hpp"
 #include "tools/model_list.hpp"
@@ -42,17 +43,17 @@ values_of_dims parse_dims(const std::vector<std::string>& texts) {
 // the file's recommended values are used.
 std::vector<dim_bindings> bindings_of(const program& p, const values_of_dims& given) {
   std::vector<dim_bindings> result{{}};
+  std::vector<std::string> open;
   for (const auto& [name, range] : p.symbols) {
     auto found = given.find(name);
     const auto& values = found != given.end() ? found->second : range.optimal;
-    if (values.empty())
-      throw error(error_kind::usage,
-                  fmt::format("dimension '{}' is open: give it values with --dim {}=N[,N...]", name, name));
+    if (values.empty()) open.push_back(name);
     std::vector<dim_bindings> longer;
     for (const dim_bindings& b : result)
       for (std::int64_t v : values) longer.push_back(b), longer.back()[name] = v;
     result = std::move(longer);
   }
+  if (!open.empty()) throw error(error_kind::usage, are_open(open) + " with --dim NAME=N[,N...]");
   return result;
 }
 
