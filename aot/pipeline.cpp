@@ -28,6 +28,7 @@
 #include "aot/passes/release_unchanged_values.hpp"
 #include "aot/passes/restore_row_order.hpp"
 #include "aot/passes/row_factors.hpp"
+#include "aot/passes/separate_windows.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
 #include "aot/passes/simplify_attention.hpp"
 #include "aot/passes/simplify_contractions.hpp"
@@ -68,6 +69,7 @@ std::vector<pass> all_passes(folding_budget* folding, const compile_options& opt
       integer_contractions{log},
       float8_contractions{log},
       integer_pooling{log},
+      separate_windows{log},
       arrange_quantized_weights{},
       chain_cache_updates{log},
       simplify("simplify"),

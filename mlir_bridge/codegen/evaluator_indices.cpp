@@ -132,6 +132,7 @@ bool evaluator_rules::is_equal_in_lanes(value v, const position& where, int& ope
       if (!where[axis].uniform() && axis >= lead && !(from[axis - lead] == dim(1))) return false;
     return true;
   }
+  if (const auto* positions = op.get_if<iota>()) return where[static_cast<std::size_t>(positions->axis)].uniform();
   return (op.is<elementwise>() || op.is<convert>()) && std::ranges::all_of(v.producer->inputs(), [&](value input) {
            return is_equal_in_lanes(input, where, operations);
          });

@@ -46,11 +46,52 @@ bool is_gathered(const kernel_emitter& e, value v, int& operations) {
   return std::ranges::any_of(v.producer->inputs(), [&](value input) { return is_gathered(e, input, operations); });
 }
 
+// Returns the number in a scalar constant, or in a broadcast of one.
+std::optional<double> fixed_number(value v) {
+  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
+  const literal* data = module::constant(v);
+  return data && data->type().element_count() == 1 ? std::optional(data->at(0)) : std::nullopt;
+}
+
+// Whether v says which elements come before a count that data decide: positions below a number in memory.
+bool is_before_a_count(const kernel_emitter& e, value v) {
+  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
+  const auto* op = v.producer->op().get_if<elementwise>();
+  if (!op || op->function != scalar_function::less || !v.producer->inputs()[0].producer->op().is<iota>()) return false;
+  value count = v.producer->inputs()[1];
+  while (count.producer->op().is<broadcast>()) count = count.producer->inputs()[0];
+  return e.in_memory(count) && count.type().elements() == dim(1);
+}
+
+// Subtracts the operations that compute v from `operations`, at most to 0.
+void count_operations(const kernel_emitter& e, value v, int& operations) {
+  if (e.in_memory(v) || operations <= 0) return;
+  --operations;
+  for (value input : v.producer->inputs()) count_operations(e, input, operations);
+}
+
 }  // namespace
+
+// Elements beyond a count are padding: what is in their place is not worth computing. A branch pays from about 8
+// operations on, and needs one condition for all lanes.
+bool evaluator_rules::skips_padding() const {
+  int operations = 8, looked_at = 16;
+  if (!fixed_number(node.inputs()[2])) return false;
+  if (!is_before_a_count(e, node.inputs()[0])) return false;
+  if (lanes > 1 && !is_equal_in_lanes(node.inputs()[0], where, looked_at)) return false;
+  count_operations(e, node.inputs()[1], operations);
+  return operations == 0;
+}
 
 Value evaluator_rules::rule(const elementwise& op) {
   // Rows that a scatter replaces (aot/passes/scattered_rows.hpp): most rows need no gathered elements.
   if (op.function == scalar_function::where) {
+    if (skips_padding()) {
+      const Value valid = ev.at(node.inputs()[0], where, lanes);
+      return branch(
+          lanes > 1 ? code.lane(valid, 0) : valid, [&] { return ev.at(node.inputs()[1], where, lanes); },
+          [&] { return ev.at(node.inputs()[2], where, lanes); });
+    }
     int first = 16, second = 16, third = 16;
     if (lanes > 1 && is_gathered(e, node.inputs()[1], first) != is_gathered(e, node.inputs()[2], second) &&
         is_equal_in_lanes(node.inputs()[0], where, third))
@@ -64,13 +105,6 @@ Value evaluator_rules::rule(const elementwise& op) {
 }
 
 namespace {
-
-// Returns the number in a scalar constant, or in a broadcast of one.
-std::optional<double> fixed_number(value v) {
-  while (v.producer->op().is<broadcast>()) v = v.producer->inputs()[0];
-  const literal* data = module::constant(v);
-  return data && data->type().element_count() == 1 ? std::optional(data->at(0)) : std::nullopt;
-}
 
 // Returns true for the clamp with which QuantizeLinear ends.
 bool is_clamped_to_i32(value v) {

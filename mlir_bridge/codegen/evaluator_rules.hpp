@@ -23,6 +23,7 @@ struct evaluator_rules {
   const std::vector<dim>& result_dims() const { return node.outputs()[0].dims; }
 
   Value rule(const elementwise& op);
+  bool skips_padding() const;  // of a `where`
   Value rule(const convert& op);
   Value rule(const bit_cast& op);
   Value rule(const constant& op);

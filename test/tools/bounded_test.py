@@ -52,6 +52,19 @@ class Counted(KilnCase):
         for x in (self.sparse(), np.zeros((5, 7, 3), np.float32)):
             self.agrees(nodes, {"x": x}, {"e": T.FLOAT, "s": T.INT64, "z": T.FLOAT}, w)
 
+    # What is scattered is computed for the elements that there are; the branch around the rest must not change them.
+    def test_scattered_computations(self):
+        rng = np.random.default_rng(11)
+        nodes = [node("NonZero", ["x"], ["i"]), node("Transpose", ["i"], ["t"], perm=[1, 0]), node("GatherND", ["x", "t"], ["v"])]
+        for k, kind in enumerate(("Exp", "Sin", "Tanh", "Sigmoid", "Cos", "Erf", "Softplus", "Sqrt")):
+            nodes.append(node(kind, ["v" if k == 0 else f"v{k - 1}"], [f"v{k}"]))
+        nodes += [node("Gather", ["i", "first"], ["rows"], axis=0), node("ScatterElements", ["zeros", "rows", "v7"], ["y"], axis=0),
+                  node("ScatterElements", ["zeros", "rows", "v7"], ["z"], axis=0, reduction="add")]
+        given = constants(first=np.int64(0), zeros=rng.standard_normal(70).astype(np.float32))
+        for chance in (0, 0.05, 0.5, 1):
+            x = np.where(rng.random(70) < chance, rng.uniform(0.5, 2, 70), 0).astype(np.float32)
+            self.agrees(nodes, {"x": x}, {"y": T.FLOAT, "z": T.FLOAT}, given)
+
     def test_unique(self):
         x = np.random.default_rng(2).integers(-4, 5, (6, 9))
         for dtype, sorted_ in ((np.float32, 0), (np.float32, 1), (np.int64, 1), (np.int8, 0)):

@@ -74,6 +74,8 @@ std::vector<value> scattered_elements(node& n) {
   value spare = b.data_of(capacity_of(n.owner.state(), size)), end = b.dims_tensor({size}, 0);
   indices = b.to_type(indices, element_type::i64);
   indices = b.where(b.binary(fn::less, indices, 0.0), b.binary(fn::add, indices, end), indices);
+  // Padding of the updates is 0, so that it need not be computed (evaluator_rules::skips_padding).
+  if (has_bounded_dims(updates.type())) updates = masked(b, updates, b.scalar(updates.type().type, 0));
   value made = b.add(op, {with_spare(n, data, op.axis), masked(b, indices, spare), updates});
   allow_padding(n.owner.state(), made);
   return {b.slice_axis(made, op.axis, 0, size)};
