@@ -14,7 +14,7 @@ namespace {
 namespace schema = row_kernel_schema;
 
 // Upper bounds. They exceed any real sizes, and sums and products of a few such numbers do not overflow.
-constexpr std::int64_t max_part_bytes = std::int64_t{1} << 46, max_block = 1 << 16;
+constexpr std::int64_t max_part_bytes = std::int64_t{1} << 46, max_block = 1 << 16, max_cost = std::int64_t{1} << 40;
 constexpr std::size_t max_versions = 8, max_parts = 1 << 16;
 
 void require(bool condition, const char* what) {
@@ -39,6 +39,7 @@ void check(const row_kernel& kernel, Require&& require) {
   for (const row_version& version : kernel.versions) {
     require(version.rows >= 1 && version.rows < above, "its versions are not in descending order");
     above = version.rows;
+    require(version.cost >= 0 && version.cost <= max_cost, "a version has an impossible cost");
     require(!is_open(version.kernel), "a version is an open kernel");
     for (const launch& l : version.kernel.launches)
       require(l.tensor_maps.empty() && l.grid_y == 1 && l.grid_z == 1, "a launch is not one for a CPU");
@@ -75,7 +76,7 @@ std::vector<std::byte> serialize(const row_kernel& kernel) {
     const auto bytes = serialize(version.kernel);
     builder.ForceVectorAlignment(bytes.size(), 1, 16);
     auto stored = builder.CreateVector(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    versions.push_back(schema::CreateVersion(builder, version.rows, stored));
+    versions.push_back(schema::CreateVersion(builder, version.rows, stored, version.cost));
   }
   auto inputs = written(builder, kernel.inputs), outputs = written(builder, kernel.outputs);
   auto version_list = builder.CreateVector(versions);
@@ -99,9 +100,10 @@ row_kernel deserialize_row_kernel(std::span<const std::byte> bytes) {
   row_kernel kernel{parts(stored.inputs()), parts(stored.outputs()), {}};
   require(stored.versions() && stored.versions()->size() <= max_versions, "an impossible number of versions");
   for (const schema::Version* version : *stored.versions())
-    kernel.versions.push_back(
-        {version->rows(), deserialize_native_kernel({reinterpret_cast<const std::byte*>(version->kernel()->data()),
-                                                     version->kernel()->size()})});
+    kernel.versions.push_back({version->rows(),
+                               deserialize_native_kernel({reinterpret_cast<const std::byte*>(version->kernel()->data()),
+                                                          version->kernel()->size()}),
+                               version->cost()});
   check(kernel, require);
   return kernel;
 }

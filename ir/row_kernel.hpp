@@ -28,6 +28,8 @@ struct row_version {
   // Rows of a block.
   std::int64_t rows = 1;
   native_kernel kernel;
+  // Estimated time of a block, relative to those of the other versions; 0 if a block takes as long as its rows.
+  std::int64_t cost = 0;
   friend bool operator==(const row_version&, const row_version&) = default;
 };
 

@@ -27,20 +27,12 @@ std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> i
 
 namespace {
 
-// A block takes at least as long as so many rows: the tensors that all blocks read (weights) come from memory, and few
-// rows keep a processor's units less busy.
-constexpr std::int64_t least_cost = 10;
-
-// The cheapest cover of some rows, in rows that are computed.
+// The cheapest cover of some rows.
 class cheapest_cover {
  public:
-  explicit cheapest_cover(const row_kernel& kernel) : kernel_(kernel) {
-    std::int64_t of_row = 0, shared = 0;
-    for (const row_part& part : kernel.inputs) (part.per_row ? of_row : shared) += part.bytes;
-    for (const row_part& part : kernel.outputs) of_row += part.bytes;
-    const std::size_t versions = kernel.versions.size();
-    shares_ = versions > 1 && shared > kernel.versions[versions - 2].rows * of_row;
-  }
+  explicit cheapest_cover(const row_kernel& kernel)
+      : kernel_(kernel),
+        has_costs_(std::ranges::all_of(kernel.versions, [](const row_version& v) { return v.cost > 0; })) {}
 
   enum class use : std::uint8_t { skip, full, filled };
   struct choice {
@@ -57,19 +49,17 @@ class cheapest_cover {
     const auto consider = [&](use how, std::int64_t cost) {
       if (cost < found.cost) found = {how, cost};
     };
-    if (count && (!last || rest == 0)) consider(use::full, cost_of(count, block) + (rest ? best(v + 1, rest).cost : 0));
-    if (!last && (!count || shares_)) consider(use::skip, best(v + 1, left).cost);
-    if (rest && shares_) consider(use::filled, cost_of(count + 1, block));
+    const std::int64_t cost = has_costs_ ? kernel_.versions[v].cost : block;
+    if (count && (!last || rest == 0)) consider(use::full, count * cost + (rest ? best(v + 1, rest).cost : 0));
+    if (!last && (!count || has_costs_)) consider(use::skip, best(v + 1, left).cost);
+    if (rest && has_costs_) consider(use::filled, (count + 1) * cost);
     return found;
   }
 
  private:
   static constexpr std::int64_t unlimited = INT64_MAX / 2;
-  std::int64_t cost_of(std::int64_t count, std::int64_t block) const {
-    return count * (shares_ ? std::max(block, least_cost) : block);
-  }
   const row_kernel& kernel_;
-  bool shares_ = false;
+  bool has_costs_;
 };
 
 }  // namespace

@@ -27,9 +27,9 @@ struct row_blocks {
 std::int64_t count_rows(const row_kernel& kernel, std::span<const std::size_t> inputs,
                         std::span<const std::size_t> outputs, const std::string& what);
 
-// Covers the rows with as many blocks as possible of the largest version, then of the next one, and so on. If all
-// blocks read a tensor that is larger than their rows (weights), it looks for the cover that costs least, in which few
-// rows cost as much as some more, and rows that do not fill a block may become a partial one.
+// Covers the rows with as many blocks as possible of the largest version, then of the next one, and so on. If the
+// versions have costs, it looks for the cover that costs least, and rows that do not fill a block may become a partial
+// one.
 std::vector<row_blocks> cover_rows(const row_kernel& kernel, std::int64_t rows);
 // The same, in a vector that may be used again.
 void cover_rows(const row_kernel& kernel, std::int64_t rows, std::vector<row_blocks>& result);

@@ -4,6 +4,7 @@
 
 #include "ir/independent_rows.hpp"
 #include "ir/row_kernel.hpp"
+#include "session/block_sizes.hpp"
 #include "session/kernel_program.hpp"
 
 namespace kiln {
@@ -54,20 +55,6 @@ bool unpacks_weights(const std::vector<shape>& inputs, const std::vector<shape>&
          std::ranges::all_of(results, [](const shape& s) { return is_float(s.type); });
 }
 
-// Returns true if what every block reads is much more than its rows.
-bool reads_weights(const row_traffic& traffic) {
-  constexpr std::int64_t rows = 16, least = 1 << 16;
-  return traffic.shared_bytes > std::max(rows * (traffic.input_bytes + traffic.output_bytes), least);
-}
-
-// Returns true if the kernel multiplies each row by large weights that it uses only once or a few times. A product of
-// rows of k elements with n columns moves k + n elements and reads k * n weights; a convolution moves more.
-bool uses_weights_once(const row_traffic& traffic) {
-  constexpr std::int64_t large = 1 << 18, element_bytes = 4, few_uses = 16;  // the square of 4 uses
-  return traffic.shared_bytes > large &&
-         traffic.input_bytes * traffic.output_bytes < few_uses * element_bytes * traffic.shared_bytes;
-}
-
 }  // namespace
 
 struct row_kernels::wanted_kernel {
@@ -75,20 +62,6 @@ struct row_kernels::wanted_kernel {
   // Without the code of its versions.
   row_kernel kernel;
 };
-
-std::vector<std::int64_t> block_sizes(const row_traffic& traffic) {
-  // A launch costs about as much as moving this many bytes through a cache.
-  const std::int64_t enough = traffic.for_all_sizes ? 1 << 16 : 1 << 12, most = traffic.for_all_sizes ? 256 : 16;
-  const std::int64_t row_bytes = traffic.input_bytes + traffic.output_bytes;
-  // If a product reads weights, few rows should be divided into few blocks, because each block reads all weights. This
-  // many rows take as long to compute as the weights take to come from memory.
-  const std::int64_t step = reads_weights(traffic) ? 4 : traffic.unpacks_weights ? 8 : 16;
-  const std::int64_t least = traffic.for_all_sizes && uses_weights_once(traffic) ? 64 : 1;
-  std::vector<std::int64_t> sizes{1};
-  while (sizes.front() < least || (sizes.front() < most && sizes.front() * row_bytes < enough))
-    sizes.insert(sizes.begin(), sizes.front() * step);
-  return sizes;
-}
 
 row_kernels::row_kernels(const program& portable) : portable_(portable) {
   for (const module& m : portable.modules())
@@ -148,15 +121,15 @@ jit_report row_kernels::finalize(const dim_bindings& sizes, const jit_options& o
         std::move(name), {parts(inputs, row_inputs, kernel.rows), parts(results, row_outputs, kernel.rows), {}}});
     row_traffic traffic = traffic_of(next.kernel, kernel.inside.empty());
     traffic.unpacks_weights = unpacks_weights(inputs, results, kernel.rows);
-    const auto block_rows = block_sizes(traffic);
-    for (std::int64_t rows : block_rows) {
+    const auto sizes_of_blocks = block_sizes(traffic);
+    for (std::int64_t rows : sizes_of_blocks) {
       const dim_bindings block = block_of_rows(kernel.rows, rows, sizes);
       // Blocks of all sizes read the same packed weights, those of the largest blocks.
       kernel_configuration configuration;
-      if (reads_weights(traffic) && rows < block_rows.front())
-        configuration["shared_panels"] = block_rows.front() / rows;
+      if (shares_panels(traffic, rows) && rows < sizes_of_blocks.front())
+        configuration["shared_panels"] = sizes_of_blocks.front() / rows;
       blocks.add(*kernel.object, substituted(inputs, block), substituted(results, block), std::move(configuration));
-      next.kernel.versions.push_back({rows, {}});
+      next.kernel.versions.push_back({rows, {}, sizes_of_blocks.size() > 1 ? block_cost(traffic, rows) : 0});
     }
   }
   if (wanted.empty()) return {};

@@ -66,18 +66,4 @@ class row_kernels {
   std::size_t uses_ = 0;
 };
 
-// Returns the block sizes of a kernel in descending order; the last one is 1. A block should be large enough that its
-// launch does not cost more than its work. A kernel that serves all sizes is compiled only once, so it may have more
-// block sizes.
-struct row_traffic {
-  // Bytes of one row in all inputs, and in all outputs.
-  std::int64_t input_bytes = 0, output_bytes = 0;
-  // Bytes that every block reads, such as weights.
-  std::int64_t shared_bytes = 0;
-  bool for_all_sizes = false;
-  // Whether each block converts weights of at most 8 bits, which takes longer than multiplying a few rows by them.
-  bool unpacks_weights = false;
-};
-std::vector<std::int64_t> block_sizes(const row_traffic& traffic);
-
 }  // namespace kiln

@@ -41,6 +41,9 @@ TEST(row_kernels, round_trip) {
   const auto bytes = serialize(doubled());
   EXPECT_TRUE(is_row_kernel(bytes));
   EXPECT_EQ(deserialize_row_kernel(bytes), doubled());
+  row_kernel with_costs = doubled();
+  with_costs.versions[0].cost = 3, with_costs.versions[1].cost = 2;
+  EXPECT_EQ(deserialize_row_kernel(serialize(with_costs)), with_costs);
   const auto plain = serialize(doubled().versions[0].kernel);
   EXPECT_FALSE(is_row_kernel(plain));
   // An older Kiln reads the bytes in this way and must refuse them.
@@ -55,6 +58,9 @@ TEST(row_kernels, damage_is_refused) {
   row_kernel shared_output = doubled();
   shared_output.outputs[0].per_row = false;
   EXPECT_THROW(serialize(shared_output), error);
+  row_kernel negative = doubled();
+  negative.versions[0].cost = -1;
+  EXPECT_THROW(serialize(negative), error);
   row_kernel ascending = doubled();
   std::swap(ascending.versions[0], ascending.versions[1]);
   EXPECT_THROW(serialize(ascending), error);
@@ -135,11 +141,12 @@ TEST(row_kernels, weights_are_packed_once_for_all_blocks) {
   }
 }
 
-// All blocks read a tensor that is larger than their rows, so a partial block is worth its copies.
+// A block of 4 rows costs less than two blocks of one row, so a partial block is worth its copies.
 TEST(row_kernels, a_block_may_be_partly_filled) {
   constexpr std::int64_t many = 1 << 18;
   row_kernel kernel = doubled();
   kernel.inputs.push_back({many * 4, false});
+  kernel.versions[0].cost = 3, kernel.versions[1].cost = 2;
   EXPECT_EQ(cover_rows(kernel, 1).front().valid, 0);
   EXPECT_EQ(cover_rows(kernel, 5).back().valid, 0);
   EXPECT_EQ(cover_rows(kernel, 7).back().valid, 3);
@@ -171,7 +178,8 @@ TEST(row_kernels, a_block_may_be_partly_filled) {
 TEST(row_kernels, the_cheapest_cover_is_taken) {
   const row_version like = doubled().versions[1];
   row_kernel kernel{{{row, true}, {row << 20, false}}, {{row, true}}, {}};
-  for (std::int64_t rows : {64, 16, 4, 1}) kernel.versions.push_back({rows, like.kernel});
+  for (std::int64_t rows : {64, 16, 4, 1})
+    kernel.versions.push_back({rows, like.kernel, std::max<std::int64_t>(rows, 10)});
   const auto cover = [&](std::int64_t rows) {
     std::string text;
     for (const row_blocks& b : cover_rows(kernel, rows))
@@ -185,6 +193,11 @@ TEST(row_kernels, the_cheapest_cover_is_taken) {
   EXPECT_EQ(cover(64), "1x64 ");
   EXPECT_EQ(cover(61), "3x16 1x16 (13) ");
   EXPECT_EQ(cover(90), "1x64 1x16 1x16 (10) ");
+  // Few rows of weights that must be unpacked: a large block is cheaper than many small ones.
+  kernel.versions.erase(kernel.versions.begin() + 1);
+  kernel.versions[0].cost = 64, kernel.versions[1].cost = 10, kernel.versions[2].cost = 3;
+  EXPECT_EQ(cover(23), "5x4 3x1 ");
+  EXPECT_EQ(cover(27), "1x64 (27) ");
 }
 
 TEST(row_kernels, tensors_that_do_not_consist_of_rows_are_refused) {

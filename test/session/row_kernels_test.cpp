@@ -265,46 +265,5 @@ TEST_F(row_kernel_sessions, tuning_is_refused) {
   }
 }
 
-TEST(block_sizes, heavy_rows_are_blocks_of_their_own) {
-  auto sizes = [](std::int64_t row, std::int64_t shared, bool for_all) {
-    return block_sizes(
-        {.input_bytes = row / 2, .output_bytes = row / 2, .shared_bytes = shared, .for_all_sizes = for_all});
-  };
-  using list = std::vector<std::int64_t>;
-  EXPECT_EQ(sizes(1 << 20, 0, true), (list{1}));
-  EXPECT_EQ(sizes(8192, 8192, true), (list{16, 1}));
-  EXPECT_EQ(sizes(8192, 1 << 18, true), (list{16, 4, 1}));
-  EXPECT_EQ(sizes(4, 0, true), (list{256, 16, 1}));
-  EXPECT_EQ(sizes(4, 0, false), (list{16, 1}));
-}
-
-TEST(block_sizes, products_with_large_weights_have_blocks_of_many_rows) {
-  using list = std::vector<std::int64_t>;
-  const auto product = [](std::int64_t k, std::int64_t n, bool for_all = true) {
-    return block_sizes(
-        {.input_bytes = 4 * k, .output_bytes = 4 * n, .shared_bytes = 4 * k * n, .for_all_sizes = for_all});
-  };
-  EXPECT_EQ(product(288, 32000), (list{64, 16, 4, 1}));
-  EXPECT_EQ(product(768, 3072), (list{64, 16, 4, 1}));
-  EXPECT_EQ(product(768, 3072, false), (list{1}));
-  EXPECT_EQ(product(64, 64), (list{256, 16, 1}));
-  // A convolution uses each weight for many pixels: 3x3, 256 channels, 14x14 pixels.
-  const std::int64_t image = 14 * 14 * 256 * 4;
-  EXPECT_EQ(
-      block_sizes(
-          {.input_bytes = image, .output_bytes = image, .shared_bytes = 9 * 256 * 256 * 4, .for_all_sizes = true}),
-      (list{1}));
-}
-
-// Four blocks of 16 rows would unpack the weights of 64 rows four times.
-TEST(block_sizes, products_that_unpack_weights_have_blocks_of_many_rows) {
-  EXPECT_EQ(block_sizes({.input_bytes = 128,
-                         .output_bytes = 128,
-                         .shared_bytes = 1 << 10,
-                         .for_all_sizes = true,
-                         .unpacks_weights = true}),
-            (std::vector<std::int64_t>{512, 64, 8, 1}));
-}
-
 }  // namespace
 }  // namespace kiln::testing
