@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "mlir_bridge/codegen/open_sizes.hpp"
 
@@ -20,8 +21,9 @@ std::int64_t usual_count(const dim& count) { return count.is_static() ? count.va
 
 }  // namespace
 
-open_rows::open_rows(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, element_type type)
-    : e_(e), code_(e.code), sizes_(kernel_emitter::sizes(input)), type_(type) {
+open_rows::open_rows(kernel_emitter& e, std::vector<dim> sizes, const std::vector<std::int64_t>& axes,
+                     element_type type)
+    : e_(e), code_(e.code), sizes_(std::move(sizes)), type_(type) {
   auto combined = [&](std::size_t axis) {
     return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
   };

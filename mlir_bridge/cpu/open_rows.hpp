@@ -20,7 +20,9 @@ using codegen::values;
 class open_rows {
  public:
   // `type` is the type that elements are computed in; vectors are of this type.
-  open_rows(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, element_type type);
+  open_rows(kernel_emitter& e, std::vector<dim> sizes, const std::vector<std::int64_t>& axes, element_type type);
+  open_rows(kernel_emitter& e, value input, const std::vector<std::int64_t>& axes, element_type type)
+      : open_rows(e, kernel_emitter::sizes(input), axes, type) {}
 
   bool inner = true;
   // Lanes of the vectors along a combined row.

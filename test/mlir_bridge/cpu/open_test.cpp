@@ -109,6 +109,22 @@ TEST(open_kernels, reductions) {
       sizes_of_two());
 }
 
+// The last axes are read as one. Their elements are few or many, and do not fill the lanes.
+TEST(open_kernels, reductions_of_whole_tensors) {
+  for (element_type type : {element_type::f32, element_type::f16, element_type::i32})
+    for (std::vector<std::int64_t> axes : {std::vector<std::int64_t>{0, 1, 2, 3}, {1, 2, 3}, {0, 2, 3}})
+      for (bool keep_dims : {false, true})
+        check_open(
+            {typed(type, {batch, seq, past, 3})},
+            [&](module& m, const arguments& in) {
+              return arguments{m.add(reduce{reduction_kind::max, axes, keep_dims}, {in[0]})};
+            },
+            {{{"batch", 2}, {"seq", 1}, {"past", 1}},
+             {{"batch", 1}, {"seq", 5}, {"past", 19}},
+             {{"batch", 3}, {"seq", 13}, {"past", 64}}},
+            0.5);
+}
+
 TEST(open_kernels, positions_of_extremes) {
   for (std::int64_t axis : {1, 2})
     for (bool last : {true, false})

@@ -2,6 +2,7 @@
 #include "ir/ops/all.hpp"
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
+#include "mlir_bridge/cpu/joined_axes.hpp"
 #include "mlir_bridge/cpu/open_rows.hpp"
 #include "mlir_bridge/kinds/reduce/generators.hpp"
 
@@ -32,11 +33,9 @@ void emit_open_reduce(kernel_emitter& e) {
   auto& code = e.code;
   const value input = e.anchor()->inputs()[0];
   const reduction_rule r(op.kind, input.type().type);
-  const open_rows rows(e, input, op.axes, r.type);
-  auto read = [&](const position& where, std::int64_t lanes) {
-    evaluator ev(e);
-    return r.widen(code, ev.at(input, where, lanes));
-  };
+  const joined_axes joined(e, input, op.axes);
+  const open_rows rows(e, joined.sizes(), joined.combined(), r.type);
+  auto read = [&](const position& where, std::int64_t lanes) { return r.widen(code, joined.at(where, lanes)); };
   if (rows.inner) {
     rows.parallel_rows("reduce", 1, [&](std::span<const Value> at) {
       const Value start = r.start(code, rows.lanes);
@@ -48,7 +47,7 @@ void emit_open_reduce(kernel_emitter& e) {
             return values{r.combine(code, state[0], x)};
           },
           [&](std::span<const Value> a, std::span<const Value> b) { return values{r.combine(code, a[0], b[0])}; })[0];
-      store_result(e, rows.start(at), op.axes, op.keep_dims,
+      store_result(e, joined.all_axes(rows.start(at)), op.axes, op.keep_dims,
                    finished(e, r, rows, code.horizontal(r.combining(), total)), 1);
     });
     return;
@@ -58,7 +57,7 @@ void emit_open_reduce(kernel_emitter& e) {
         rows.walk_column(column, {r.start(code, lanes)}, [&](const position& where, std::span<const Value> state) {
           return values{r.combine(code, state[0], read(where, lanes))};
         })[0];
-    store_result(e, column, op.axes, op.keep_dims, finished(e, r, rows, total), lanes);
+    store_result(e, joined.all_axes(column), op.axes, op.keep_dims, finished(e, r, rows, total), lanes);
   });
 }
 
