@@ -77,10 +77,12 @@ std::unique_ptr<template_parts> plan_builder::build() {
   return std::move(parts_);
 }
 
-// The code is loaded. Row kernels may still prepare weights, whose keys cover the code.
+// The code is loaded. Row kernels and late ones may still prepare weights, whose keys cover the code.
 void plan_builder::forget_objects() {
   for (const auto& [payload, index] : kernel_index_)
-    if (!parts_->row_kernels.contains(payload)) parts_->kernels[index].object = {};
+    if (!parts_->row_kernels.contains(payload) &&
+        std::ranges::find(parts_->late, index, &late_kernel::kernel) == parts_->late.end())
+      parts_->kernels[index].object = {};
 }
 
 std::set<buffer_id> plan_builder::read_buffers() const {

@@ -95,6 +95,7 @@ class plan_builder {
   // Runs the `prepare` launches on the largest constants of the module, largest first: a constant and what is made of
   // it are in memory together for a moment, when there should be little else.
   void prepare_largest_first(const module& m);
+  prepared_kernel prepare_needed(const placed& at, std::size_t index, const std::string& payload);
   void add_open_maps(const launch_step& step, size_table::index grid);
   void add_rows(const placed& at, const code_object& object, const row_kernel& rows);
   std::vector<buffer_id> scratch_buffers(const placed& at, const native_kernel& kernel,

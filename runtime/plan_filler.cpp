@@ -1,6 +1,7 @@
 #include "runtime/plan_filler.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "runtime/arena.hpp"
@@ -102,6 +103,11 @@ bool plan_filler::add_steps() {
       if (does_nothing(parts_, step, sizes_)) continue;
       made.steps.push_back({step.what, step.instruction});
       origins.push_back(static_cast<std::int64_t>(s));
+      if (step.late != size_table::none) {
+        const auto& launch = std::get<launch_step>(step.what);
+        parts_.prepare_late(step.late, std::span(plan_.arguments).subspan(launch.first_argument, launch.argument_count),
+                            plan_);
+      }
       if (step.size != size_table::none) std::get<check_step>(made.steps.back().what).size = sizes_[step.size];
       if (step.grid == size_table::none) continue;
       if (sizes_[step.grid] < 0 || sizes_[step.grid] > most) return false;

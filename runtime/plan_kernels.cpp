@@ -137,6 +137,8 @@ std::vector<buffer_id> plan_builder::scratch_buffers(const placed& at, const nat
     if (const auto& found = prepared.scratch[b]; found.owner) {
       scratch.push_back(add_buffer({buffer_place::fixed, found.bytes.size(), 0, found.bytes.data()}));
       plan_.owners.push_back(found.owner);
+    } else if (prepared.later[b]) {
+      scratch.push_back(add_buffer({buffer_place::fixed, size.bytes, 0, nullptr}));
     } else if (wanted.zeroed) {
       scratch.push_back(add_buffer({buffer_place::zeroed, size.bytes, 0, nullptr}, size.open));
     } else {
@@ -188,14 +190,26 @@ void plan_builder::add_open_maps(const launch_step& step, size_table::index grid
   }
 }
 
+// On the host, weights are packed for an algorithm when the first sizes use it: a launch may have an empty grid at
+// others.
+prepared_kernel plan_builder::prepare_needed(const placed& at, std::size_t index, const std::string& payload) {
+  const auto& launches = parts_->kernels[index].launches;
+  const bool varies = std::ranges::any_of(launches, [](const launch& l) { return l.open_grid.has_value(); });
+  if (!device_.info().host_memory || !varies) return parts_->prepared(index, payload, at.inputs, nullptr);
+  return parts_->prepared(index, payload, at.inputs, nullptr,
+                          [&](std::size_t l) { return !launches[l].open_grid && !launches_nothing(launches[l]); });
+}
+
 void plan_builder::add_kernel(const placed& at, const code_object& object) {
   const auto rows = parts_->row_kernels.find(object.payload);
   if (rows != parts_->row_kernels.end()) return add_rows(at, object, rows->second);
   const std::size_t index = kernel_index_.at(object.payload);
   const native_kernel& kernel = parts_->kernels[index];
   check_launches(at.what, kernel, device_.info().family);
-  const prepared_kernel prepared = parts_->prepared(index, object.payload, at.inputs, nullptr);
+  const prepared_kernel prepared = prepare_needed(at, index, object.payload);
   const std::vector<buffer_id> scratch = scratch_buffers(at, kernel, prepared);
+  const bool late = std::ranges::any_of(prepared.later, std::identity());
+  if (late) parts_->late.push_back({index, object.payload, at.inputs, scratch, prepared.later});
   const auto table = size_tables_.find(index);
   const launch_buffers buffers{at.inputs, at.outputs, scratch, table == size_tables_.end() ? 0 : table->second};
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
@@ -206,6 +220,7 @@ void plan_builder::add_kernel(const placed& at, const code_object& object) {
     const auto first = plan_.arguments.begin() + step.first_argument;
     template_step& added = add_step(at.block, at.scope, step, at.what, {first, first + step.argument_count});
     if (what.open_grid) added.grid = parts_->sizes.add(*what.open_grid);
+    if (late) added.late = static_cast<std::uint32_t>(parts_->late.size() - 1);
     add_open_maps(step, added.grid);
   }
 }

@@ -161,6 +161,28 @@ prepared_bytes preparer::keep(const content_hash& key, std::shared_ptr<const dev
 
 namespace {
 
+// Removes the launches from `done` that prepare only what nobody needs (prepare_request::needed). Returns the scratch
+// buffers that they would prepare.
+std::vector<bool> put_off(const prepare_request& request, std::vector<bool>& done) {
+  const native_kernel& kernel = request.kernel;
+  std::vector<bool> later(kernel.scratch.size());
+  if (!request.needed) return later;
+  std::vector<bool> read(kernel.scratch.size());
+  for (std::size_t l = 0; l < done.size(); ++l)
+    if (!done[l] && request.needed(l))
+      for (const launch_argument& a : kernel.launches[l].arguments)
+        if (a.kind == buffer_kind::scratch) read[a.index] = true;
+  const auto launches_of = makers(kernel, done);
+  std::vector<bool> used(done.size());
+  for (std::size_t b = 0; b < read.size(); ++b)
+    if (read[b])
+      for (std::size_t l : launches_of[b]) used[l] = true;
+  for (std::size_t b = 0; b < read.size(); ++b)
+    later[b] = kernel.scratch[b].prepared && !launches_of[b].empty() && !used[launches_of[b].front()];
+  for (std::size_t l = 0; l < done.size(); ++l) done[l] = done[l] && used[l];
+  return later;
+}
+
 // Runs read what was packed, not these constants. Those that other kernels read, too, come back page by page.
 void let_go_of_packed(const prepare_request& request, const std::vector<bool>& done) {
   for (std::size_t l = 0; l < done.size(); ++l) {
@@ -175,11 +197,14 @@ void let_go_of_packed(const prepare_request& request, const std::vector<bool>& d
 
 prepared_kernel preparer::run(const prepare_request& request) {
   const auto& kernel = request.kernel;
-  prepared_kernel result{std::vector<prepared_bytes>(kernel.scratch.size()), constant_launches(request)};
+  prepared_kernel result{std::vector<prepared_bytes>(kernel.scratch.size()), constant_launches(request),
+                         std::vector<bool>(kernel.scratch.size())};
   if (std::ranges::none_of(result.done, std::identity())) return result;
 
   const bool host = device_.info().host_memory;
-  const std::vector<std::optional<content_hash>> keys = buffer_keys(request, result.done, host);
+  std::vector<bool> now = result.done;  // per launch
+  result.later = put_off(request, now);
+  const std::vector<std::optional<content_hash>> keys = buffer_keys(request, now, host);
   bool complete = true;
   for (std::size_t b = 0; b < keys.size(); ++b) {
     if (!keys[b]) continue;
@@ -187,14 +212,14 @@ prepared_kernel preparer::run(const prepare_request& request) {
     else complete = false;
   }
   if (complete) {
-    if (host) let_go_of_packed(request, result.done);
+    if (host) let_go_of_packed(request, now);
     return result;
   }
 
   std::vector<std::shared_ptr<device_memory>> memory(kernel.scratch.size());
   for (std::size_t b = 0; b < memory.size(); ++b) memory[b] = std::make_shared<device_memory>();
   for (std::size_t l = 0; l < kernel.launches.size(); ++l) {
-    if (!result.done[l]) continue;
+    if (!now[l]) continue;
     const launch& what = kernel.launches[l];
     std::vector<void*> buffers;
     for (const launch_argument& a : what.arguments) {
@@ -223,7 +248,7 @@ prepared_kernel preparer::run(const prepare_request& request) {
     if (!keys[b] || result.scratch[b].owner) continue;
     result.scratch[b] = keep(*keys[b], memory[b]);
   }
-  if (host) let_go_of_packed(request, result.done);
+  if (host) let_go_of_packed(request, now);
   return result;
 }
 

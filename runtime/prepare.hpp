@@ -24,11 +24,15 @@ struct prepare_request {
   std::function<const std::byte*(std::size_t input)> address;  // device address of a constant input
   std::function<content_hash(std::size_t input)> hash;         // hash of a constant input
   std::function<kernel_handle(const std::string& symbol)> function;
+  // If set, only the scratch buffers that some launch needs for which this returns true are prepared. The launches that
+  // would prepare the others still count as done: run() is called again for these buffers when they are needed.
+  std::function<bool(std::size_t launch)> needed = {};
 };
 
 struct prepared_kernel {
   std::vector<prepared_bytes> scratch;  // per scratch buffer; without an owner: not prepared, the run provides it
   std::vector<bool> done;               // per launch: already executed
+  std::vector<bool> later;              // per scratch buffer: to be prepared when it is needed
 };
 
 class preparer {

@@ -1,15 +1,18 @@
 #include "runtime/template_parts.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "runtime/launch_check.hpp"
 
 namespace kiln {
 
 prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& payload,
-                                         const std::vector<buffer_id>& inputs, const row_kernel* rows) {
-  prepare_request request{kernels[kernel], payload, {}, {}, {}, {}};
+                                         const std::vector<buffer_id>& inputs, const row_kernel* rows,
+                                         std::function<bool(std::size_t launch)> needed) {
+  prepare_request request{kernels[kernel], payload, {}, {}, {}, {}, std::move(needed)};
   for (std::size_t k = 0; k < inputs.size(); ++k)
     request.constants.push_back(rows && rows->inputs[k].per_row ? nullptr : constants.literal_of(inputs[k]));
   request.address = [&](std::size_t input) { return constants.temporary_address(inputs[input]); };
@@ -18,6 +21,28 @@ prepared_kernel template_parts::prepared(std::size_t kernel, const std::string& 
   prepared_kernel result = prepare.run(request);
   constants.release();
   return result;
+}
+
+void template_parts::prepare_late(std::uint32_t number, std::span<const buffer_id> arguments, plan& filled) {
+  late_kernel& of = late[number];
+  const auto is_missing = [&](std::size_t scratch) {
+    return of.missing[scratch] && std::ranges::find(arguments, of.scratch[scratch]) != arguments.end();
+  };
+  std::vector<bool> wanted(of.scratch.size());
+  for (std::size_t b = 0; b < wanted.size(); ++b) wanted[b] = is_missing(b);
+  if (std::ranges::none_of(wanted, std::identity())) return;
+  const auto& launches = kernels[of.kernel].launches;
+  const prepared_kernel made = prepared(of.kernel, of.payload, of.inputs, nullptr, [&](std::size_t l) {
+    return std::ranges::any_of(launches[l].arguments, [&](const launch_argument& a) {
+      return a.kind == buffer_kind::scratch && wanted[a.index];
+    });
+  });
+  for (std::size_t b = 0; b < wanted.size(); ++b) {
+    if (!of.missing[b] || !made.scratch[b].owner) continue;
+    of.missing[b] = false;
+    prepared_owners->push_back(made.scratch[b].owner);
+    base.buffers[of.scratch[b]].address = filled.buffers[of.scratch[b]].address = made.scratch[b].bytes.data();
+  }
 }
 
 bool does_nothing(const template_parts& parts, const template_step& step, const std::vector<std::int64_t>& sizes) {

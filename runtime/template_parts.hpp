@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,8 @@ struct template_step {
   std::uint32_t instruction = 0;
   size_table::index grid = size_table::none;  // of a launch of an open kernel
   size_table::index size = size_table::none;  // of a check_step
+  // Index in template_parts::late if the launch may read buffers of it; or none.
+  std::uint32_t late = size_table::none;
   // Index of a use of a row kernel, whose launches and copies replace `what`; or none.
   std::uint32_t rows = size_table::none;
 };
@@ -64,6 +68,15 @@ struct rows_version {
   std::vector<kernel_handle> functions;  // per launch
 };
 
+// A kernel with buffers that are prepared when the first plan launches something that reads them: kernels for all sizes
+// may have algorithms for different sizes, each of which packs the weights in its own way.
+struct late_kernel {
+  std::size_t kernel = 0;  // index in template_parts::kernels
+  std::string payload;
+  std::vector<buffer_id> inputs, scratch;
+  std::vector<bool> missing;  // per scratch buffer
+};
+
 // An input or output of the program with open dims. Its buffer says which one.
 struct open_port {
   buffer_id buffer = 0;
@@ -100,6 +113,7 @@ struct template_parts {
   std::vector<open_table> tables;
   std::vector<open_map> maps;
   std::vector<rows_use> row_uses;
+  std::vector<late_kernel> late;
   // Sizes that must be equal, because a reshape is an alias.
   std::vector<std::pair<size_table::index, size_table::index>> equal;
   // Sizes that must fit into 32 bits (native_kernel::bounded_sizes).
@@ -123,8 +137,11 @@ struct template_parts {
   } usual;
 
   // Runs the prepare launches of a kernel whose inputs are constants. `rows`: null for a kernel on whole tensors.
+  // `needed`: prepare_request::needed.
   prepared_kernel prepared(std::size_t kernel, const std::string& payload, const std::vector<buffer_id>& inputs,
-                           const row_kernel* rows);
+                           const row_kernel* rows, std::function<bool(std::size_t launch)> needed = {});
+  // Prepares those buffers of late[number] that a launch with these arguments reads, for this template's plans.
+  void prepare_late(std::uint32_t number, std::span<const buffer_id> arguments, plan& filled);
 };
 
 // The buffers of a kernel's launches.

@@ -102,6 +102,34 @@ TEST_F(open_plans_test, a_plan_outlives_its_template) {
   for (std::int64_t i = 0; i < got[0].type().element_count(); ++i) ASSERT_NEAR(got[0].at(i), expected[0].at(i), 1e-4);
 }
 
+// Few pixels of an image are summed directly, many by Winograd's products, which pack the weights in another way (on
+// targets that have them).
+TEST_F(open_plans_test, weights_are_packed_for_the_sizes_that_come) {
+  const auto convolved = [] {
+    program p;
+    p.symbols = {{"batch", {1, 64, {}}}, {"seq", {1, 512, {}}}};
+    module& m = p.main();
+    const value x = m.add_parameter("x", f32({batch, 32, seq, seq})),
+                w = m.add_constant(random(f32({64, 32, 3, 3}), 1));
+    m.set_outputs({m.add(convolution{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, {x, w})}, {"y"});
+    return p;
+  };
+  const auto packed = [&](std::int64_t b, std::int64_t s) {
+    const dim_bindings sizes{{"batch", b}, {"seq", s}};
+    compare(sizes, std::vector{random(f32({b, 32, s, s}), static_cast<unsigned>(b + s))});
+    return plans->at(sizes)->report.prepared_bytes;
+  };
+  constexpr std::size_t direct = 64 * 32 * 9 * 4, transformed = 64 * 32 * 16 * 4;
+  open(convolved());
+  EXPECT_EQ(packed(1, 2), direct);
+  EXPECT_EQ(packed(2, 1), direct);
+  EXPECT_EQ(packed(4, 20), direct + transformed);
+  EXPECT_EQ(packed(1, 1), direct + transformed);
+  plans.reset(), kernels.reset(), with.reset();
+  open(convolved());
+  EXPECT_EQ(packed(4, 20), transformed);
+}
+
 // These are explained by program::bind, or have another structure.
 // One plan goes on to other sizes: memory, arguments and constants stay where they are. Numbers of positions are
 // written for all rows that there is room for.
