@@ -30,6 +30,21 @@ TEST(open_kernels, convolutions) {
   }
 }
 
+// Images of narrow floats are converted once, those of few channels before they are copied with their padding.
+TEST(open_kernels, convolutions_of_narrow_floats) {
+  const dim height = dim::symbol("height"), width = dim::symbol("width");
+  for (element_type type : {element_type::f16, element_type::bf16})
+    for (std::int64_t channels : {3, 32})
+      check_open(
+          {typed(type, {batch, height, width, channels}), typed(type, {3, 3, channels, 40})},
+          [&](module& m, const arguments& in) {
+            const convolution op{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, tensor_layout::channels_last};
+            return arguments{m.add(op, {in[0], in[1]})};
+          },
+          {{{"batch", 1}, {"height", 3}, {"width", 3}}, {{"batch", 2}, {"height", 7}, {"width", 19}}}, 0.2,
+          tolerance{2e-2, 2e-2});
+}
+
 // Lines that are shorter than a tile of pixels and than an item's part, and longer.
 TEST(open_kernels, depthwise_convolutions) {
   const dim height = dim::symbol("height"), width = dim::symbol("width");

@@ -10,6 +10,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/cpu/contraction/open_panels.hpp"
 #include "mlir_bridge/cpu/contraction/tile_writer.hpp"
+#include "mlir_bridge/cpu/contraction/wide_factor.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/open_borders.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/open_depthwise.hpp"
 #include "mlir_bridge/kinds/convolution/cpu/open_image.hpp"
@@ -60,7 +61,8 @@ class open_convolution {
 
   // `used` is an expression of the open sizes: 1 where this algorithm computes the result, 0 where another one does.
   void emit(const dim& used) {
-    image_at = materialize_channels(e, image);
+    const bool is_narrow = is_float(image.type().type) && image.type().type != accumulation;
+    image_at = is_narrow ? channel_view{materialize_wide(e, image)} : materialize_channels(e, image);
     const std::int64_t room = steps_of_run * neighbours_of(by_lane);  // of a run
     if (run != channels && (padded() || room != run)) add_borders(room - run);
     const auto exists = [this, room](Value step) { return code.less(code.rem(step, room), code.constant(run)); };
