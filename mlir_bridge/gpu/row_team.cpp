@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/gpu/contraction/chunk.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/contraction/versions.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/streaming_cost.hpp"
 
@@ -124,6 +126,18 @@ std::int64_t row_team::wanted_splits() const {
   return std::clamp<std::int64_t>(resident / busy, 1, std::min(most_splits, pieces_ / 4));
 }
 
+dim row_team::shares_results() const {
+  // Vectors of a result from which on a second stage costs less than it saves.
+  constexpr std::int64_t least_vectors = 1024, any = std::numeric_limits<std::int64_t>::max();
+  const dim elements = inner() ? vectors_ : space.count, groups = inner() ? rows_ : rows_ * ceil_div(columns_, 32);
+  const std::int64_t most_groups = e_.target.gpu.compute_units / 2;
+  // Rows with more open dims than a batch are many.
+  if (elements.is_static() || groups.symbols().size() > 1) return 0;
+  // A few results of a whole tensor have one version only: a second one would be more code than the exact kernel's.
+  if (groups.is_static()) return groups.value() <= most_groups ? 1 : 0;
+  return rows_between(elements, least_vectors, any) * rows_between(groups, 0, most_groups);
+}
+
 double row_team::cost(std::int64_t passes) const {
   constexpr double exchange = 30, barrier = 120,
                    join = 4000;  // of a step between lanes; of one between waves; of a second stage
@@ -234,7 +248,16 @@ values row_team::walk_open(values state, const step& visit) const {
   auto piece = [&](Value number, bool always, std::span<const Value> s) {
     return visit(at_piece(code_.add(code_.mul(number, team_), member_), always), s);
   };
-  const Value full = e_.size(share_ / team_), abreast_end = e_.size(share_ / (team_ * abreast) * abreast);
+  Value full, abreast_end;
+  if (splits_ > 1) {
+    // The last workgroups may have fewer elements than the others, or none.
+    const Value rest = code_.sub(e_.size(inner() ? vectors_ : space.count), e_.mul(split_, share_)),
+                own = code_.max(e_.min(rest, share_), code_.constant(0));
+    full = code_.div(own, team_);
+    abreast_end = code_.mul(code_.div(own, team_ * abreast), abreast);
+  } else {
+    full = e_.size(share_ / team_), abreast_end = e_.size(share_ / (team_ * abreast) * abreast);
+  }
   state = code_.loop(code_.constant(0), abreast_end, abreast, std::move(state), [&](Value p, std::span<const Value> s) {
     values next(s.begin(), s.end());
     for (std::int64_t i = 0; i < abreast; ++i) next = piece(code_.add(p, i), true, next);
@@ -242,7 +265,7 @@ values row_team::walk_open(values state, const step& visit) const {
   });
   state = code_.loop(abreast_end, full, 1, std::move(state),
                      [&](Value p, std::span<const Value> s) { return piece(p, true, s); });
-  return divides(team_, share_) ? state : piece(full, false, state);
+  return splits_ == 1 && divides(team_, share_) ? state : piece(full, false, state);
 }
 
 values row_team::walk(values state, const step& visit) const {

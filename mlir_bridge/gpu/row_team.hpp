@@ -46,6 +46,8 @@ class row_team {
   Value count_as(element_type type) const;
   // Workgroups that would share the combined elements with profit, where too few of them are at work otherwise.
   std::int64_t wanted_splits() const;
+  // The same for an open number of elements: 1 at the sizes at which it pays, else 0.
+  dim shares_results() const;
   // Estimates the cost in cycles if elements are read `passes` times. Elements that stay in registers are read once.
   double cost(std::int64_t passes) const;
 

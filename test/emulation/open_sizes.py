@@ -168,6 +168,14 @@ def reductions_that_workgroups_share(m):
     m.output(m.op("ReduceMax", m.input("y", ["n", 70000]), axes=[1]))
 
 
+# Few results of an open number of elements: workgroups share each from some size on.
+@case("f32 f16", {"n": 1, "h": 3, "w": 5}, {"n": 1, "h": 70, "w": 61}, {"n": 2, "h": 90, "w": 83})
+def reductions_that_workgroups_share_at_some_sizes(m):
+    x = m.input("x", ["n", "h", "w", 16])
+    m.output(m.op("ReduceMax", x, axes=[0, 1, 2, 3], keepdims=0) if m.dtype == "f32" else m.op("ReduceMean", x, axes=[1, 2]))
+    m.output(m.op("ReduceMean", x, axes=[1, 2], keepdims=0))
+
+
 # --- orders and running sums
 
 @case("f32 f16", {"n": 3, "s": 7}, {"n": 1, "s": 1500}, {"n": 2, "s": 5})
@@ -227,7 +235,7 @@ def open_depth_and_columns(m):
 
 # --- attention
 
-@case("f32 f16", {"batch": 2, "seq": 7, "keys": 5}, {"batch": 1, "seq": 1, "keys": 1}, {"batch": 1, "seq": 70, "keys": 133}, {"batch": 2, "seq": 7, "keys": 0}, {"batch": 2, "seq": 0, "keys": 9})
+@case("f32 f16", {"batch": 2, "seq": 7, "keys": 5}, {"batch": 1, "seq": 1, "keys": 1}, {"batch": 1, "seq": 70, "keys": 133}, {"batch": 1, "seq": 9, "keys": 600}, {"batch": 2, "seq": 7, "keys": 0}, {"batch": 2, "seq": 0, "keys": 9})
 def attention(m):
     q, k, v = m.input("q", ["batch", 2, "seq", 16]), m.input("k", ["batch", 2, "keys", 16]), m.input("v", ["batch", 2, "keys", 16])
     scores = m.op("Mul", m.op("MatMul", q, m.op("Transpose", k, perm=[0, 1, 3, 2])), m.weight([1], 1.0))

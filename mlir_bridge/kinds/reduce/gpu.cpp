@@ -121,15 +121,11 @@ std::vector<candidate> reduction_space_of(kernel_emitter& e, value input, const 
   return row_team_space(e, input, axes, /*passes=*/1, shares);
 }
 
-void emit_reduction(kernel_emitter& e, const reduction& r) {
+// `splits` workgroups share each result.
+void emit_reduction(kernel_emitter& e, const reduction& r, const kernel_configuration& configuration,
+                    std::int64_t splits) {
   auto& code = e.code;
-  if (r.input.type().elements() == 0)
-    throw error(error_kind::unsupported,
-                r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
-  const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(),
-                     splits = std::clamp<std::int64_t>(choose(e.configuration, "splits", wanted), 1,
-                                                       std::max(wanted, most_splits(e, r.input, r.axes)));
-  row_team team(e, r.input, r.axes, splits);
+  row_team team(e, configuration, r.input, r.axes, splits);
   std::vector<buffer> partials;
   const dim results =
       std::accumulate(team.space.kept_sizes.begin(), team.space.kept_sizes.end(), dim(1), std::multiplies<>()) *
@@ -162,6 +158,34 @@ void emit_reduction(kernel_emitter& e, const reduction& r) {
   if (!partials.empty()) join_partials(e, r, partials, team);
 }
 
+void emit_reduction(kernel_emitter& e, const reduction& r) {
+  if (r.input.type().elements() == 0)
+    throw error(error_kind::unsupported,
+                r.name + " of an empty tensor (" + r.input.type().str() + ") has no GPU code; fold it ahead of time");
+  const std::int64_t wanted = row_team(e, r.input, r.axes).wanted_splits(),
+                     splits = std::clamp<std::int64_t>(choose(e.configuration, "splits", wanted), 1,
+                                                       std::max(wanted, most_splits(e, r.input, r.axes)));
+  emit_reduction(e, r, e.configuration, splits);
+}
+
+// Reductions of open sizes. Few results of many elements have a version in which several workgroups share each result.
+void emit_open_reduction(kernel_emitter& e, const reduction& r) {
+  constexpr std::int64_t splits = 64;
+  // The threads of such a workgroup along a row.
+  constexpr std::int64_t team = 128;
+  // Integers are mostly masks and shapes of few elements.
+  const dim many = is_float(r.input.type().type) ? row_team(e, r.input, r.axes).shares_results() : dim(0);
+  if (many == 0) return emit_reduction(e, r);
+  const dim before = e.used;
+  kernel_configuration configuration = e.configuration;
+  configuration.try_emplace("team", team);
+  e.used = before * many;
+  emit_reduction(e, r, configuration, splits);
+  e.used = before * (1 - many);
+  if (many != 1) emit_reduction(e, r, e.configuration, 1);
+  e.used = before;
+}
+
 }  // namespace
 
 std::vector<candidate> reduce_space(kernel_emitter& e) {
@@ -174,7 +198,10 @@ std::vector<candidate> arg_reduce_space(kernel_emitter& e) {
                             {normalize_axis(e.anchor()->op().get_if<arg_reduce>()->axis, input.type().rank())});
 }
 
-void emit_reduce(kernel_emitter& e) {
+namespace {
+
+// Calls emit() with the reduction.
+void with_reduce(kernel_emitter& e, void (*emit)(kernel_emitter&, const reduction&)) {
   const auto& op = *e.anchor()->op().get_if<reduce>();
   auto& code = e.code;
   value input = e.anchor()->inputs()[0];
@@ -201,8 +228,12 @@ void emit_reduce(kernel_emitter& e) {
       return values{op.kind == reduction_kind::max ? code.max(a[0], b[0]) : code.min(a[0], b[0])};
     };
   }
-  emit_reduction(e, r);
+  emit(e, r);
 }
+
+}  // namespace
+
+void emit_reduce(kernel_emitter& e) { with_reduce(e, emit_reduction); }
 
 void emit_open_reduce(kernel_emitter& e) {
   const auto& op = *e.anchor()->op().get_if<reduce>();
@@ -216,7 +247,7 @@ void emit_open_reduce(kernel_emitter& e) {
     if (op.kind != reduction_kind::mean) return start;
     return rule.finish_mean(e.code, start, e.code.number(e.code.type(rule.type, 1), 0));
   };
-  emit_with_empty_sums(e, count, nothing, [&] { emit_reduce(e); });
+  emit_with_empty_sums(e, count, nothing, [&] { with_reduce(e, emit_open_reduction); });
 }
 
 void emit_arg_reduce(kernel_emitter& e) {

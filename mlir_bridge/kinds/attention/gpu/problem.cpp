@@ -1,3 +1,4 @@
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -5,6 +6,7 @@
 #include "mlir_bridge/codegen/open_sizes.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/contraction/problem.hpp"
+#include "mlir_bridge/gpu/contraction/versions.hpp"
 #include "mlir_bridge/gpu/empty_sums.hpp"
 #include "mlir_bridge/kinds/attention/gpu/attention.hpp"
 #include "mlir_bridge/kinds/attention/gpu/matrix_shape.hpp"
@@ -246,13 +248,18 @@ bool opens_attention(const instruction& anchor) {
 namespace {
 
 // Returns 1 at the sizes at which the stages for few queries are used, else 0. They are two launches that divide the
-// keys, and few keys are not worth dividing where matrix instructions take all rows at once.
+// keys, and few keys are not worth dividing where matrix instructions take all rows at once. Many keys are, also for
+// more queries, if a workgroup for each tile of rows would leave most of the GPU idle.
 dim sizes_of_few_queries(const kernel_emitter& e, const attention_problem& p) {
-  constexpr std::int64_t few_keys = 128;
+  constexpr std::int64_t few_keys = 128, many_keys = 512, most_rows = 1024,
+                         any = std::numeric_limits<std::int64_t>::max();
   const dim few = is_few(p.queries);
-  if (few == dim(0) || !choose_matrix_shape(e, p, e.configuration)) return few;
+  if (!choose_matrix_shape(e, p, e.configuration)) return few;
   if (p.queries == p.keys) return 0;
-  return few * (dim::min(p.keys, few_keys + 1) / (few_keys + 1));
+  const dim of_few = few * rows_between(p.keys, few_keys, any),
+            idle =
+                rows_between(p.batch * p.n.key_heads * p.all_rows, 0, most_rows) * rows_between(p.keys, many_keys, any);
+  return of_few + idle - of_few * idle;
 }
 
 }  // namespace
