@@ -1,7 +1,8 @@
 // reduce and arg_reduce. If few results combine many elements, several workgroups share each result: each stores a
-// partial result to scratch, and a second stage combines these in a fixed order.
+// partial result to scratch, and a second stage, or the last of them, combines these in a fixed order.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "ir/error.hpp"
 #include "ir/ops/all.hpp"
@@ -9,6 +10,7 @@
 #include "mlir_bridge/codegen/reduction_rule.hpp"
 #include "mlir_bridge/codegen/scalar_functions.hpp"
 #include "mlir_bridge/gpu/empty_sums.hpp"
+#include "mlir_bridge/gpu/last_workgroup.hpp"
 #include "mlir_bridge/gpu/pointwise.hpp"
 #include "mlir_bridge/gpu/row_team.hpp"
 #include "mlir_bridge/kinds/reduce/generators.hpp"
@@ -69,20 +71,16 @@ void store_result(kernel_emitter& e, const reduction& r, const position& where, 
   ev.store_outputs(reduced_position(e.code, where, r.axes, r.keep_dims), lanes);
 }
 
-// The second stage: a team of threads combines the partial results [splits, results] of one result.
-void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const row_team& team) {
+// A wave combines the partial results [splits, results] of the result `own`.
+values join_wave(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, workgroup& group,
+                 Value own) {
   auto& code = e.code;
-  const reduction_axes& space = team.space;
   const std::int64_t splits = partials[0].sizes[0].value(), wave = e.target.gpu.wave;
-  const dim& results = partials[0].sizes[1];
-  std::int64_t threads = 4 * wave, per_group = threads / wave;
-  workgroup group(e, "join", (results + per_group - 1) / per_group, threads);
-  Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = e.min(result, results - 1);
   values state;
   for (std::int64_t first = 0; first < splits; first += wave) {
     Value split = code.add(group.lane(), first),
           valid = splits - first < wave ? code.less(split, code.constant(splits)) : Value();
-    Value at = code.add(e.mul(valid ? code.min(split, splits - 1) : split, results), own);
+    Value at = code.add(e.mul(valid ? code.min(split, splits - 1) : split, partials[0].sizes[1]), own);
     values other, start = r.start(1);
     for (std::size_t i = 0; i < partials.size(); ++i) {
       Value x = code.load(e.pointer(partials[i]), at, r.state[i], 1);
@@ -90,20 +88,49 @@ void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buff
     }
     state = state.empty() ? other : r.join(state, other);
   }
-  state = total_of(
+  return total_of(
       r, state, [&](values v, const row_team::combiner& combine) { return group.reduce_wave(std::move(v), combine); });
+}
+
+// Stores the result with this number.
+void store_joined(kernel_emitter& e, const reduction& r, const row_team& team, Value result, const values& state) {
+  const reduction_axes& space = team.space;
+  std::vector<dim> dims = space.kept_sizes;
+  if (!space.inner) dims.push_back(space.lane_size);
+  values digits = e.delinearize(result, dims);
+  position where = space.start(e.code, std::span(digits).first(space.kept.size()));
+  if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, known_bound(space.lane_size), 1};
+  store_result(e, r, where, r.finish(state, team), 1);
+}
+
+// The second stage: a wave for each result.
+void join_partials(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, const row_team& team) {
+  auto& code = e.code;
+  const std::int64_t wave = e.target.gpu.wave;
+  const dim& results = partials[0].sizes[1];
+  std::int64_t threads = 4 * wave, per_group = threads / wave;
+  workgroup group(e, "join", (results + per_group - 1) / per_group, threads);
+  Value result = code.add(code.mul(group.block(), per_group), group.wave()), own = e.min(result, results - 1);
+  const values state = join_wave(e, r, partials, group, own);
   code.when(
       code.make<mlir::arith::AndIOp>(code.equal(group.lane(), code.constant(0)), code.less(result, e.size(results)))
           .getResult(),
-      [&] {
-        std::vector<dim> dims = space.kept_sizes;
-        if (!space.inner) dims.push_back(space.lane_size);
-        values digits = e.delinearize(result, dims);
-        position where = space.start(code, std::span(digits).first(space.kept.size()));
-        if (!space.inner) where[space.lane_axis] = {digits.back(), 0, {}, 0, known_bound(space.lane_size), 1};
-        store_result(e, r, where, r.finish(state, team), 1);
-      });
+      [&] { store_joined(e, r, team, result, state); });
   group.close();
+}
+
+// Instead of a second stage: the last workgroup of those that share a result combines the partial results of it.
+void join_as_last(kernel_emitter& e, const reduction& r, const std::vector<buffer>& partials, row_team& team,
+                  const buffer& counters, Value result) {
+  auto& code = e.code;
+  workgroup& group = team.group();
+  for (const buffer& partial : partials) e.pointer(partial);
+  when_last(e, group, counters, result, team.splits(), group.lds(4), [&] {
+    code.when(code.less(group.thread(), code.constant(e.target.gpu.wave)), [&] {
+      const values state = join_wave(e, r, partials, group, result);
+      code.when(code.equal(group.lane(), code.constant(0)), [&] { store_joined(e, r, team, result, state); });
+    });
+  });
 }
 
 // Returns the largest number of workgroups that can share a result such that each has work.
@@ -132,6 +159,10 @@ void emit_reduction(kernel_emitter& e, const reduction& r, const kernel_configur
       (team.inner() ? dim(1) : team.space.lane_size);
   if (team.splits() > 1)
     for (element_type type : r.state) partials.push_back(e.add_open_scratch(type, {team.splits(), results}));
+  // Few elements of an open number are not worth another launch.
+  std::optional<buffer> counters;
+  if (!partials.empty() && team.inner() && results.is_static() && !r.input.type().is_static())
+    counters = e.add_zeroed_scratch(element_type::i32, {results.value()});
   team.open(r.name);
   values state = team.walk(r.start(team.lanes()), [&](const row_team::place& at, std::span<const Value> s) {
     evaluator ev(e);
@@ -139,23 +170,27 @@ void emit_reduction(kernel_emitter& e, const reduction& r, const kernel_configur
   });
   state = total_of(r, state,
                    [&](values v, const row_team::combiner& combine) { return team.total(std::move(v), combine); });
-  team.when_leader([&] {
-    position where = team.total_position();
-    std::int64_t lanes = team.total_lanes();
-    if (partials.empty()) return store_result(e, r, where, r.finish(state, team), lanes);
-    // The position in the results: kept axes, then the columns.
+  // The number of a result: kept axes, then the columns.
+  const auto number_of = [&](const position& where) {
     values digits;
     for (std::size_t axis : team.space.kept) digits.push_back(where[axis].base);
     std::vector<dim> dims = team.space.kept_sizes;
     if (!team.inner()) digits.push_back(where[team.space.lane_axis].base), dims.push_back(team.space.lane_size);
     Value linear = code.constant(0);
     for (std::size_t i = 0; i < dims.size(); ++i) linear = code.add(e.mul(linear, dims[i]), digits[i]);
-    Value at = code.add(e.mul(team.split(), results), linear);
+    return linear;
+  };
+  team.when_leader([&] {
+    position where = team.total_position();
+    std::int64_t lanes = team.total_lanes();
+    if (partials.empty()) return store_result(e, r, where, r.finish(state, team), lanes);
+    Value linear = number_of(where), at = code.add(e.mul(team.split(), results), linear);
     for (std::size_t i = 0; i < partials.size(); ++i)
       code.store(e.pointer(partials[i]), at, r.state[i], state[i], lanes);
   });
+  if (counters) join_as_last(e, r, partials, team, *counters, number_of(team.total_position()));
   team.close();
-  if (!partials.empty()) join_partials(e, r, partials, team);
+  if (!partials.empty() && !counters) join_partials(e, r, partials, team);
 }
 
 void emit_reduction(kernel_emitter& e, const reduction& r) {
