@@ -67,6 +67,7 @@ const table& operators() {
                        paged_attention_operators,
                        varlen_convolution_operators,
                        contrib_window_operators,
+                       contrib_alignment_operators,
                        repeated_ngram_operators,
                        block_scaled_weight_operators,
                        early_operators})

@@ -61,6 +61,7 @@ std::span<const operator_row> sparse_attention_operators();
 std::span<const operator_row> paged_attention_operators();
 std::span<const operator_row> varlen_convolution_operators();
 std::span<const operator_row> contrib_window_operators();
+std::span<const operator_row> contrib_alignment_operators();
 std::span<const operator_row> repeated_ngram_operators();
 std::span<const operator_row> block_scaled_weight_operators();
 std::span<const operator_row> early_operators();

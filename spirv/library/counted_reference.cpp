@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 namespace kiln::spirv {
@@ -104,6 +105,39 @@ std::vector<literal> non_max_suppression_reference(const object& o, std::span<co
   }
   const auto count = static_cast<std::int64_t>(rows.size()) / 3;
   return {padded(outputs[0], std::move(rows), -1), counted(count)};
+}
+
+std::vector<literal> dynamic_time_warping_reference(const object&, std::span<const literal> inputs,
+                                                    std::span<const shape> outputs) {
+  const auto costs = inputs[0].as<float>();
+  const auto rows = inputs[0].type().dims[0].value(), columns = inputs[0].type().dims[1].value();
+  constexpr float never = std::numeric_limits<float>::infinity();
+  std::vector<float> best(costs.size());
+  auto place = [&](std::int64_t r, std::int64_t c) { return static_cast<std::size_t>(r * columns + c); };
+  auto before = [&](std::int64_t r, std::int64_t c) {
+    return r < 0 && c < 0 ? 0 : r < 0 || c < 0 ? never : best[place(r, c)];
+  };
+  // 0: from above and left at once, 1: from above, 2: from the left.
+  std::vector<int> steps(costs.size());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float from[] = {before(r - 1, c - 1), before(r - 1, c), before(r, c - 1)};
+      const int step = from[0] < from[1] && from[0] < from[2] ? 0 : from[1] < from[0] && from[1] < from[2] ? 1 : 2;
+      steps[place(r, c)] = step, best[place(r, c)] = costs[place(r, c)] + from[step];
+    }
+  integers down, right;
+  for (std::int64_t r = rows - 1, c = columns - 1; r >= 0 && c >= 0;) {
+    down.push_back(r), right.push_back(c);
+    if (r == 0 && c == 0) break;
+    const int step = r == 0 ? 2 : c == 0 ? 1 : steps[place(r, c)];
+    r -= step != 2, c -= step != 1;
+  }
+  std::ranges::reverse(down), std::ranges::reverse(right);
+  const auto count = static_cast<std::int64_t>(down.size());
+  down.resize(static_cast<std::size_t>(rows + columns)), right.resize(down.size());
+  std::vector<std::int32_t> path(down.begin(), down.end());
+  path.insert(path.end(), right.begin(), right.end());
+  return {literal::of<std::int32_t>(outputs[0], path), counted(count)};
 }
 
 }  // namespace kiln::spirv

@@ -28,5 +28,7 @@ std::vector<literal> non_zero_reference(const object& o, std::span<const literal
 std::vector<literal> unique_reference(const object& o, std::span<const literal> inputs, std::span<const shape> outputs);
 std::vector<literal> non_max_suppression_reference(const object& o, std::span<const literal> inputs,
                                                    std::span<const shape> outputs);
+std::vector<literal> dynamic_time_warping_reference(const object& o, std::span<const literal> inputs,
+                                                    std::span<const shape> outputs);
 
 }  // namespace kiln::spirv

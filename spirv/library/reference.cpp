@@ -136,6 +136,7 @@ constexpr std::array rows{
     reference_row{"kiln", "NonZero", non_zero_reference},
     reference_row{"kiln", "Unique", unique_reference},
     reference_row{"kiln", "NonMaxSuppression", non_max_suppression_reference},
+    reference_row{"kiln", "DynamicTimeWarping", dynamic_time_warping_reference},
 };
 
 bool is_ours(const object& o) {

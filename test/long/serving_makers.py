@@ -263,3 +263,21 @@ def MatMulBlockQuantizedFp4Weight(r):
         return (a.astype(np.float32) @ w.T + (0 if bias is None else bias)).astype(a.dtype)
     return Case([("a", r.normal_of(r.some(1, 3), k, dtype=F16)), ("b", r.bytes_of(n, k // 2)), ("s", np.abs(r.normal_of(n, k // 16)).astype(F8).view(np.uint8)), ("g", F32(0.3)), None,
                  ("c", r.normal_of(n, dtype=F16)) if r.maybe() else None], tolerance=5e-3, constants=["b", "s", "g"], numpy=reference, block_size=16)
+
+
+@maker
+def DynamicTimeWarping(r):
+    shape = [r.some(1, 9), r.some(1, 9)]
+    costs = r.normal_of(*shape) if r.maybe() else r.integers(0, 3, shape).astype(F32)
+    return Case([("x", costs[None] if r.maybe() else costs)])
+
+
+@maker
+def BifurcationDetector(r):
+    count, least = r.some(1, 8), r.some(1, 2)
+    begin = r.some(0, count)
+    source, predicted = r.integers(0, 3, count), r.integers(0, 3, count + 1 - begin)
+    if r.maybe():
+        predicted[:count - begin] = source[begin:]
+    return Case([("s", source), ("c", r.integers(0, 3, r.some(1, 4))), ("p", np.array(begin)), ("q", predicted) if r.maybe() else None], ["t", "i"],
+                min_ngram_size=least, max_ngram_size=least + r.some(0, 2))

@@ -390,5 +390,25 @@ class Attention(OperatorCase):
                    standard=23, is_causal=1)
 
 
+class Alignment(OperatorCase):
+    """Paths and suffixes that align two sequences; the number of results depends on the data."""
+
+    def test_dynamic_time_warping(self):
+        for shape in [(7, 5), (1, 4, 9), (1, 1), (6, 1), (1, 8), (40, 33)]:
+            self.check("DynamicTimeWarping", [("x", normal(*shape))])
+            self.check("DynamicTimeWarping", [("x", rng.integers(0, 2, shape).astype(np.float32))])  # ties
+
+    def test_bifurcation_detector(self):
+        for trial in range(12):
+            tokens = lambda count: rng.integers(0, 3, count).astype(np.int64)
+            count, least = int(rng.integers(1, 9)), int(rng.integers(1, 3))
+            begin = int(rng.integers(0, count + 1))
+            source, predicted = tokens(count), tokens(count + 1 - begin)
+            if trial % 2:
+                predicted[:count - begin] = source[begin:]
+            inputs = [("s", source), ("c", tokens(int(rng.integers(1, 5)))), ("p", np.array(begin)), ("q", predicted) if trial % 3 else None]
+            self.check("BifurcationDetector", inputs, ["t", "i"], min_ngram_size=least, max_ngram_size=least + int(rng.integers(0, 3)))
+
+
 if __name__ == "__main__":
     kiln_case.main()
