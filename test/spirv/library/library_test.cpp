@@ -154,9 +154,10 @@ TEST(library, every_object_is_valid_spirv) {
     std::filesystem::remove(file);
     EXPECT_EQ(deserialize_object(serialize(o)), o);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"CumulativeSum", "GridSample", "NonMaxSuppression", "NonZero", "RandomNormal",
-                                          "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Resize",
-                                          "RoiAlign", "ScatterElements", "Sort", "TopK", "Unique"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"CumulativeSum", "DynamicTimeWarping", "GridSample", "NonMaxSuppression", "NonZero",
+                                   "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Resize",
+                                   "RoiAlign", "ScatterElements", "Sort", "TopK", "Unique"}));
 }
 
 TEST(library, sort) {
@@ -312,6 +313,20 @@ TEST(library, non_max_suppression) {
   EXPECT_EQ(out[1].at_int(0) * 3, static_cast<std::int64_t>(expected.size()));
   expected.resize(static_cast<std::size_t>(images * classes * most * 3), -1);
   EXPECT_EQ(vector_of<std::int64_t>(out[0]), expected);
+}
+
+TEST(library, dynamic_time_warping) {
+  auto out = run("DynamicTimeWarping", {floats({3, 4}, {0, 5, 5, 5, 0, 5, 1, 5, 9, 0, 5, 0})});
+  EXPECT_EQ(out[1].at_int(0), 5);
+  EXPECT_EQ(vector_of<std::int32_t>(out[0]), (std::vector<std::int32_t>{0, 1, 2, 2, 2, 0, 0, 0, 0, 1, 2, 3, 0, 0}));
+  // Longer than a workgroup has threads: along the diagonal, whose costs are the smallest.
+  constexpr std::int64_t n = 1100;
+  std::vector<float> costs(n * n, 1);
+  for (std::int64_t i = 0; i < n; ++i) costs[static_cast<std::size_t>(i * n + i)] = 0;
+  out = run("DynamicTimeWarping", {floats({n, n}, costs)});
+  EXPECT_EQ(out[1].at_int(0), n);
+  EXPECT_EQ(out[0].at_int(n - 1), n - 1);
+  EXPECT_EQ(out[0].at_int(2 * n + n - 1), n - 1);
 }
 
 // Bilinear at a place inside the image.
