@@ -125,9 +125,13 @@ TEST(gpu_open, attention_of_few_queries_divides_the_keys) {
     };
     EXPECT_EQ(grids(1, 1000), (std::vector<std::int64_t>{0, 4, 2}));
     EXPECT_EQ(grids(4, 8000), (std::vector<std::int64_t>{0, 126, 2}));
-    const auto many = grids(5, 1000);
-    EXPECT_GT(many[0], 0);
-    EXPECT_EQ(many[1] + many[2], 0);
+    for (const auto& many : {grids(5, 512), grids(600, 1000)}) {
+      EXPECT_GT(many[0], 0);
+      EXPECT_EQ(many[1] + many[2], 0);
+    }
+    // Nor are many keys of few rows left to a few workgroups.
+    if (kernel.launches[1].statistics.matrix_instructions > 0)
+      EXPECT_EQ(grids(20, 1000), (std::vector<std::int64_t>{0, 80, 10}));
     // Few keys are not divided where matrix instructions take the rows.
     if (kernel.launches[1].statistics.matrix_instructions > 0) EXPECT_EQ(grids(1, 128)[1], 0);
     EXPECT_GT(grids(1, 129)[1], 0);
@@ -349,6 +353,29 @@ TEST(gpu_open, workgroups_share_reductions_of_open_rows) {
     EXPECT_GE(of_one, 16);
     at_sizes(kernel, {{"batch", 5}});
     EXPECT_EQ(kernel.launches[0].grid, 5 * of_one);
+  }
+}
+
+// Of whole tensors always, in one launch; of an open batch where there are many elements.
+TEST(gpu_open, workgroups_share_reductions_of_open_lengths) {
+  for (const target_row& target : some_targets()) {
+    SCOPED_TRACE(target.name);
+    native_kernel whole =
+        finalize_for(*one({of(f32, {batch, seq, 64})}, reduce{.kind = reduction_kind::max, .axes = {0, 1, 2}}), target);
+    ASSERT_EQ(whole.launches.size(), 2u);  // the first one stores the maximum of nothing
+    at_sizes(whole, {{"batch", 1}, {"seq", 3}});
+    EXPECT_EQ(whole.launches[1].grid * whole.launches[1].grid_y, 64);
+    at_sizes(whole, {{"batch", 1}, {"seq", 0}});
+    EXPECT_EQ(whole.launches[1].grid, 0);
+    native_kernel each = finalize_for(
+        *one({of(f32, {batch, seq, seq, 32})}, reduce{.kind = reduction_kind::mean, .axes = {1, 2}}), target);
+    ASSERT_EQ(each.launches.size(), 4u);
+    for (std::int64_t side : {4, 100}) {
+      at_sizes(each, {{"batch", 2}, {"seq", side}});
+      EXPECT_EQ(each.launches[1].grid > 0, side == 100);
+      EXPECT_EQ(each.launches[2].grid > 0, side == 100);
+      EXPECT_EQ(each.launches[3].grid > 0, side == 4);
+    }
   }
 }
 
