@@ -69,11 +69,12 @@ file_failure write_all(file_system& files, int descriptor, std::span<const std::
 }
 
 file_failure write_temporary(file_system& files, int descriptor, std::span<const std::byte> head,
-                             std::span<const std::byte> tail) {
+                             std::span<const std::byte> tail, durability lasting) {
   opened_file opened(files, descriptor);
   if (auto failure = write_all(files, descriptor, head)) return failure;
   if (auto failure = write_all(files, descriptor, tail)) return failure;
-  if (int code = retried([&] { return files.synchronize(descriptor); })) return {"synchronize", code};
+  if (lasting == durability::synchronized)
+    if (int code = retried([&] { return files.synchronize(descriptor); })) return {"synchronize", code};
   if (int code = opened.close()) return {"close", code};
   return {};
 }
@@ -134,7 +135,7 @@ file_failure copy_file(file_system& files, const std::filesystem::path& file, ma
 }
 
 file_failure write_file(file_system& files, const std::filesystem::path& folder, const std::string& name,
-                        std::span<const std::byte> head, std::span<const std::byte> tail) {
+                        std::span<const std::byte> head, std::span<const std::byte> tail, durability lasting) {
   std::filesystem::path temporary;
   int descriptor = -1, code = EEXIST;
   std::random_device random;
@@ -145,7 +146,7 @@ file_failure write_file(file_system& files, const std::filesystem::path& folder,
   }
   if (code != 0) return {"create", code};
   const temporary_file registered(temporary);
-  file_failure failure = write_temporary(files, descriptor, head, tail);
+  file_failure failure = write_temporary(files, descriptor, head, tail, lasting);
   if (!failure) {
     code = retried([&] { return files.rename(temporary, folder / name); });
     if (code != 0) failure = {"rename", code};

@@ -40,9 +40,14 @@ file_failure map_file(file_system& files, const std::filesystem::path& file, map
 // Like map_file, but copies the bytes into memory of this process, aligned to 4096.
 file_failure copy_file(file_system& files, const std::filesystem::path& file, mapping& copied);
 
+// Whether a file must have its content after a loss of power (fsync), or may then be damaged because its readers verify
+// it and it can be made again.
+enum class durability { synchronized, unsynchronized };
+
 // Writes `head` followed by `tail` to folder/name atomically: to a temporary file in the same folder, which is
-// synchronized (fsync) and renamed. The temporary file is removed on failure.
+// synchronized if `lasting` says so, and renamed. The temporary file is removed on failure.
 file_failure write_file(file_system& files, const std::filesystem::path& folder, const std::string& name,
-                        std::span<const std::byte> head, std::span<const std::byte> tail);
+                        std::span<const std::byte> head, std::span<const std::byte> tail,
+                        durability lasting = durability::synchronized);
 
 }  // namespace kiln

@@ -287,7 +287,10 @@ bool kernel_cache::store_entry(const std::string& name, std::span<const std::byt
     problem(folder_, "is too small for an entry", name + " has " + std::to_string(size) + " bytes");
     return false;
   }
-  if (auto failure = write_file(files_, folder_, name, head, payload)) {
+  // Only packed weights follow their head. They are hundreds of MiB, for whose way to the disk a process would wait at
+  // its end, and find_mapped() verifies them.
+  const durability lasting = payload.empty() ? durability::synchronized : durability::unsynchronized;
+  if (auto failure = write_file(files_, folder_, name, head, payload, lasting)) {
     problem(folder_, "cannot be written", failure.text());
     return false;
   }

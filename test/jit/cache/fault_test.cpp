@@ -157,6 +157,31 @@ TEST(cache_faults, short_reads_and_writes_are_continued) {
   EXPECT_EQ(cache->counters().errors, 0u);
 }
 
+// Kernels are synchronized before they are renamed, prepared weights are not: a loss of power may leave zeros in them.
+TEST(cache_faults, prepared_weights_that_lost_their_content_are_stored_again) {
+  scratch_folder scratch;
+  faulty_file_system files;
+  warnings said;
+  auto cache = kernel_cache::open({.folder = scratch / "c", .files = &files, .warn = said.sink()});
+  cache->store(key_number(1), payload_number(1));
+  EXPECT_EQ(files.synchronized, 1);
+  cache->store_raw(key_number(1), payload_number(1, 50'000));
+  EXPECT_EQ(files.synchronized, 1);
+  const auto file = scratch / "c" / entry_file_name(key_number(1).hash(), entry_kind::prepared);
+  const std::vector<std::byte> whole = read_bytes(file);
+  for (std::size_t kept : {std::size_t{0}, std::size_t{4096}, std::size_t{20'000}}) {
+    std::vector<std::byte> bytes = whole;
+    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(kept), bytes.end(), std::byte{0});
+    write_bytes(file, bytes);
+    EXPECT_FALSE(cache->find_mapped(key_number(1))) << kept;
+    cache->store_raw(key_number(1), payload_number(1, 50'000));
+    EXPECT_EQ(read_bytes(file), whole);
+  }
+  write_bytes(file, {});
+  EXPECT_FALSE(cache->find_mapped(key_number(1)));
+  EXPECT_EQ(said.lines.size(), 1u);
+}
+
 TEST(cache_faults, maintenance_fails_with_an_error_or_not_at_all) {
   scratch_folder scratch;
   {

@@ -68,7 +68,7 @@ class faulty_file_system final : public file_system {
   bool no_locks = false;
   std::optional<std::uint32_t> pretended_owner;
   std::optional<std::int64_t> pretended_now;
-  std::atomic<int> calls{0};
+  std::atomic<int> calls{0}, synchronized{0};
   std::atomic<std::uint64_t> bytes_read{0};
 
   int open_to_read(const path& file, int& descriptor) override {
@@ -90,7 +90,10 @@ class faulty_file_system final : public file_system {
   int write(int descriptor, std::span<const std::byte> bytes, std::size_t& done) override {
     return fails() ? code : real_.write(descriptor, shortened(bytes), done);
   }
-  int synchronize(int descriptor) override { return fails() ? code : real_.synchronize(descriptor); }
+  int synchronize(int descriptor) override {
+    ++synchronized;
+    return fails() ? code : real_.synchronize(descriptor);
+  }
   int close(int descriptor) override {
     // Like close(2): the descriptor is closed, but the data may be lost.
     bool failed = fails();
