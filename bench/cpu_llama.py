@@ -6,7 +6,7 @@
 
 shape: layers, width, heads, heads of keys and values, width of the feed-forward part, vocabulary; weights are random.
 int4: blocks of 32 with a scale. Kiln and onnxruntime-genai get MatMulNBits with accuracy_level 0 and with 4, as its builder
-writes for CPUs: activations may be rounded to bytes. genai does so, Kiln rounds them to 16 bits; llama.cpp gets Q4_0 (bytes).
+writes for CPUs: activations may be rounded to bytes, which both do; llama.cpp gets Q4_0 (bytes, too).
 The ids of level 0 are compared. Each turn is a process of its own that loads the model, reads the prompt and chooses greedily;
 times are of the best turn. Needs numpy, onnx; onnxruntime-genai and gguf from PyPI for the peers; llama-bench is built
 from the sources in llama-cpp-python."""

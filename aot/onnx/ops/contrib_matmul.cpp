@@ -152,7 +152,7 @@ constexpr operator_row rows[] = {
     {"FusedMatMul", fused_matmul, 1, "", microsoft_domain},
     {"TransposeMatMul", fused_matmul, 1, "", microsoft_domain},
     {"MatMulNBits", matmul_n_bits, 1,
-     "constant weights of 2, 4 or 8 bits, no g_idx; with accuracy_level 4, CPUs may round A to 16 bits",
+     "constant weights of 2, 4 or 8 bits, no g_idx; with accuracy_level 4, CPUs may round A to 8 bits",
      microsoft_domain},
     {"MatMulBnb4", matmul_bnb4, 1, "constant weights", microsoft_domain},
     {"GemmFastGelu", gemm_fast_gelu, 1, "", microsoft_domain},

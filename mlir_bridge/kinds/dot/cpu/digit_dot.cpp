@@ -26,19 +26,19 @@ constexpr std::int64_t most_rows_once = 4;
 constexpr std::int64_t elements_of_lane = 8;
 // Elements of the shortest vectors of codes: 16 bytes.
 constexpr std::int64_t least_elements = 32;
-// Blocks whose elements are all smaller are rounded to multiples of 2^-122, or 2^-114 with two digits.
+// Blocks whose elements are all smaller are rounded to multiples of 2^-122; of 2^-114 with two digits, 2^-106 with one.
 constexpr double least_maximum = 0x1p-100;
 
-// An f32 sum needs three digits. A product that may round its left operand to 16 bits or fewer gets two, which do not
-// add to the rounding errors that others make with 8 bits.
+// An f32 sum needs three digits. A product that may round its left operand gets as many as it has bytes.
 std::int64_t digits_of(const kernel_emitter& e) {
   const std::int64_t bits = e.anchor()->op().get_if<dot>()->left_bits;
-  return bits != 0 && bits <= 2 * digit_bits ? 2 : 3;
+  return bits == 0 ? 3 : std::min<std::int64_t>(3, (bits + digit_bits - 1) / digit_bits);
 }
 
-// The number that the largest element of a block becomes: less than the largest one whose digits are at most 127
-// (0x7f7f7f or 0x7f7f), because a product with the rounded inverse of the maximum may exceed it by one.
-double largest_number(std::int64_t digits) { return digits == 3 ? 0x7f7f00 : 0x7f7e; }
+// The number that the largest element of a block becomes: at most the largest one whose digits are at most 127
+// (0x7f7f7f, 0x7f7f or 0x7f). With several digits it is less, because a product with the rounded inverse of the maximum
+// may exceed it by one.
+double largest_number(std::int64_t digits) { return digits == 3 ? 0x7f7f00 : digits == 2 ? 0x7f7e : 0x7f; }
 
 // A column's codes from some element on, and the scales and offsets of their blocks.
 struct column_part {

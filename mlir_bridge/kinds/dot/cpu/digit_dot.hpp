@@ -1,7 +1,7 @@
 // dot of few rows and weights of 4 bits in blocks (block_weights.hpp), by the products of bytes that a
 // processor has (vpdpbusd). A row's element is an integer of 24 bits with one scale for each block, which is as exact
-// as an f32 sum needs, or of 16 bits where the product allows it (dot::left_bits); it has three or two digits of 8
-// bits, from -128 to 127, and each of them is multiplied by the codes. The scales are applied to the sums of eight
+// as an f32 sum needs, or of 16 or 8 bits where the product allows it (dot::left_bits); it has three, two or one digits
+// of 8 bits, from -128 to 127, and each of them is multiplied by the codes. The scales are applied to the sums of eight
 // elements.
 #pragma once
 
