@@ -176,6 +176,26 @@ value direct_conversion(rewriter& write, value root, const match::captures& foun
   return exact ? write.convert_to(found["x"], to) : value{};
 }
 
+// log(1 + e^x) as the importer writes it, without an overflow.
+match::matcher softplus_of(std::string name) {
+  const match::matcher decay =
+      function(exp).inputs({function(neg).inputs({function(abs).inputs({match::same(name)})})});
+  return function(add).commuted(function(relu).inputs({any().as(name)}),
+                                function(log).inputs({function(add).commuted(decay, number(1))}));
+}
+
+// tanh(log(1 + e^x)), the factor of Mish, is n / (n + 2) with n = e^x (e^x + 2): one exponential and a quotient. From
+// x = 20 on it is 1, because n + 2 rounds to n.
+value tanh_of_softplus(rewriter& write, value root, const match::captures& found) {
+  constexpr double rounds_to_one = 20;
+  const shape& type = root.type();
+  if (type.type != element_type::f32 && type.type != element_type::f64) return {};
+  const value two = write.splat(type, 2),
+              power = write.apply(exp, {write.apply(min, {found["x"], write.splat(type, rounds_to_one)})}),
+              n = write.apply(mul, {power, write.apply(add, {power, two})});
+  return write.apply(div, {n, write.apply(add, {n, two})});
+}
+
 value chosen_side(rewriter&, value, const match::captures& found) {
   return found[*splat_of(found["c"]) != 0 ? "a" : "b"];
 }
@@ -201,6 +221,7 @@ std::vector<rule> make_rules() {
        [](rewriter& write, value, const match::captures& found) { return write.apply(sub, {found["x"], found["y"]}); }},
       {"sub_neg", function(sub).inputs({x, function(neg).inputs({any().as("y")})}),
        [](rewriter& write, value, const match::captures& found) { return write.apply(add, {found["x"], found["y"]}); }},
+      {"tanh_of_softplus", function(tanh).inputs({softplus_of("x")}), tanh_of_softplus},
       {"max_zero", floating(max).commuted(x, number(0)), become(relu, "x")},
       {"relu_relu", function(relu).inputs({function(relu).as("x")}), keep("x")},
       {"abs_abs", function(abs).inputs({function(abs).as("x")}), keep("x")},

@@ -1,3 +1,5 @@
+#include <map>
+
 #include "aot/passes/constant_folding.hpp"
 #include "aot/passes/recognize_normalization.hpp"
 #include "aot/passes/simplify_arithmetic.hpp"
@@ -157,6 +159,38 @@ TEST(arithmetic_on_reals, divides_one_number_alone) {
   };
   program p = transformed(build, {simplify()});
   EXPECT_EQ(only<elementwise>(p.main())->function, div);
+}
+
+// The factor of Mish, from f32 numbers near 0 and of any size, infinities and NaN.
+TEST(arithmetic_on_reals, computes_tanh_of_softplus_with_one_exponential) {
+  const std::vector<double> x{0,    1e-6, -1e-6, 0.5, -0.5, 3,     -3,       9.5,       -9.5,
+                              19.9, 20.1, 89,    -89, 3e38, -3e38, INFINITY, -INFINITY, NAN};
+  const auto count_of = static_cast<std::int64_t>(x.size());
+  for (element_type type : {element_type::f32, element_type::f64}) {
+    auto build = [&](builder& b) {
+      value v = b.p("x", {count_of}, type);
+      value tail = b.f(log, {b.f(add, b.f(exp, {b.f(neg, {b.f(abs, {v})})}), b.c(1, type))});
+      b.out({b.f(tanh, {b.f(add, {b.f(relu, {v}), tail})})});
+    };
+    program p;
+    builder b(p.main());
+    build(b);
+    run_passes(p, {simplify()});
+    std::map<scalar_function, int> found;
+    for (const instruction& i : p.main().instructions())
+      if (const auto* e = i.op().get_if<elementwise>()) ++found[e->function];
+    EXPECT_EQ(found[exp], 1);
+    EXPECT_EQ(found[div], 1);
+    EXPECT_EQ(found[tanh] + found[log] + found[abs], 0);
+    const literal input = literal::from_doubles({type, {count_of}}, x);
+    const std::vector<double> y = evaluate(p.main(), std::span(&input, 1))[0].to_doubles();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double wanted = std::tanh(std::log1p(std::exp(x[i])));
+      if (std::isnan(wanted)) EXPECT_TRUE(std::isnan(y[i]));
+      else EXPECT_NEAR(y[i], wanted, (type == element_type::f32 ? 5e-7 : 1e-14) * wanted + 1e-45) << x[i];
+      if (x[i] >= 20) EXPECT_EQ(y[i], 1);
+    }
+  }
 }
 
 // (x * 0.1) * 10 may be less than x * (0.1 * 10), which matters where a jump follows. Where a comparison with 0 only
