@@ -7,9 +7,10 @@
 namespace kiln {
 namespace {
 
-double tolerance_of(element_type type, bool reduced) {
+double tolerance_of(element_type type, exactness computed) {
   if (!is_float(type)) return 0;
-  if (reduced || (type != element_type::f32 && type != element_type::f64)) return 1e-2;
+  if (computed == exactness::bytes) return 5e-2;
+  if (computed == exactness::halves || (type != element_type::f32 && type != element_type::f64)) return 1e-2;
   return type == element_type::f64 ? 1e-6 : 1e-4;
 }
 
@@ -17,9 +18,9 @@ bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) 
 
 }  // namespace
 
-comparison compare(const literal& got, const literal& expected, bool reduced) {
+comparison compare(const literal& got, const literal& expected, exactness computed) {
   comparison c;
-  c.tolerance = tolerance_of(expected.type().type, reduced);
+  c.tolerance = tolerance_of(expected.type().type, computed);
   if (got.type() != expected.type()) {
     c.reason = fmt::format("is {}, expected {}", got.type().str(), expected.type().str());
     return c;

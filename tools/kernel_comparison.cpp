@@ -39,7 +39,7 @@ nlohmann::ordered_json describe(const std::string& name, const comparison& c) {
           {"reason", c.reason}};
 }
 
-nlohmann::ordered_json compare_kernels(const opened_model& model, bool reduced) {
+nlohmann::ordered_json compare_kernels(const opened_model& model, exactness computed) {
   const program& bound = model.instance().bound();
   const jit_options compiling = model.resources().compiling();
   auto list = nlohmann::ordered_json::array();
@@ -57,7 +57,7 @@ nlohmann::ordered_json compare_kernels(const opened_model& model, bool reduced) 
     }
     auto expected = library ? library(inputs, i.outputs()) : fusion_reference(context, bound, i, inputs);
     auto got = run_single_kernel(bound, i, inputs, compiling, model.resources().device());
-    const auto found = compare_with_steps(got, expected, reduced, [&](double steps) {
+    const auto found = compare_with_steps(got, expected, computed, [&](double steps) {
       return library ? std::vector<literal>{} : fusion_reference(context, bound, i, inputs, steps);
     });
     for (std::size_t k = 0; k < got.size(); ++k) {

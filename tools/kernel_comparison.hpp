@@ -13,7 +13,7 @@ namespace kiln::tools {
 // A comparison as the commands print it.
 nlohmann::ordered_json describe(const std::string& name, const comparison& c);
 
-// A row for every output of every kernel that runs. `reduced`: as for compare (jit/comparison.hpp).
-nlohmann::ordered_json compare_kernels(const opened_model& model, bool reduced);
+// A row for every output of every kernel that runs. `computed`: as for compare (jit/comparison.hpp).
+nlohmann::ordered_json compare_kernels(const opened_model& model, exactness computed);
 
 }  // namespace kiln::tools

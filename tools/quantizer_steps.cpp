@@ -49,9 +49,9 @@ moved_reference moved_program(const program& bound, std::span<const literal> inp
 }
 
 std::vector<comparison> compare_with_steps(std::span<const literal> got, std::span<const literal> expected,
-                                           bool reduced, const moved_reference& moved) {
+                                           exactness computed, const moved_reference& moved) {
   std::vector<comparison> result;
-  for (std::size_t i = 0; i < expected.size(); ++i) result.push_back(compare(got[i], expected[i], reduced));
+  for (std::size_t i = 0; i < expected.size(); ++i) result.push_back(compare(got[i], expected[i], computed));
   const auto may_be_a_step = [](const comparison& c) {
     return !c.ok && c.relative_norm <= most_effect && c.max_error > 0;
   };
@@ -62,7 +62,7 @@ std::vector<comparison> compare_with_steps(std::span<const literal> got, std::sp
   for (std::size_t i = 0; i < result.size(); ++i) {
     comparison& c = result[i];
     if (!may_be_a_step(c) || up[i].type() != down[i].type()) continue;
-    const double limit = std::min(allowance * compare(up[i], down[i], reduced).relative_norm, most_effect);
+    const double limit = std::min(allowance * compare(up[i], down[i], computed).relative_norm, most_effect);
     if (c.relative_norm > limit) continue;
     c.ok = true, c.tolerance = limit, c.reason.clear();
   }

@@ -26,6 +26,6 @@ moved_reference moved_program(const program& bound, std::span<const literal> inp
 // moved references and at most 3 %; `tolerance` then is this limit. `moved` is called only if an output is beyond its
 // tolerance.
 std::vector<comparison> compare_with_steps(std::span<const literal> got, std::span<const literal> expected,
-                                           bool reduced, const moved_reference& moved);
+                                           exactness computed, const moved_reference& moved);
 
 }  // namespace kiln::tools

@@ -57,14 +57,18 @@ void require_references(const program& imported) {
                 "the inputs, with --inputs FOLDER (NAME.npy or output_N.pb)");
 }
 
-// Whether the model itself computes in f16 or bf16: its outputs are no more exact for being f32.
-bool computes_in_half(const program& imported) {
+// What the model itself computes with: f32 outputs are no more exact than the numbers that they were made of. The
+// reference does not round rows of products that may be rounded.
+exactness exactness_of(const program& imported, const options& o) {
+  exactness found = o.fp16 || o.bf16 ? exactness::halves : exactness::own_types;
   for (const module& m : imported.modules())
-    for (const instruction& i : m.instructions())
+    for (const instruction& i : m.instructions()) {
+      if (const auto* product = i.op().get_if<dot>(); product && product->left_bits != 0) return exactness::bytes;
       if (!i.inputs().empty() && (i.op().is<elementwise>() || i.op().is<dot>() || i.op().is<convolution>()))
         if (const element_type type = i.outputs()[0].type; type == element_type::f16 || type == element_type::bf16)
-          return true;
-  return false;
+          found = exactness::halves;
+    }
+  return found;
 }
 
 // How many outputs the model has; the counts of those whose size depends on data come after them.
@@ -101,7 +105,8 @@ std::map<std::string, literal> reference_values(const model_parts& parts, import
 
 // Compiles and runs parts of the model as the model was, and finds the smallest that differs.
 nlohmann::ordered_json find_smallest_part(const std::string& model, const options& o, const import_options& importing,
-                                          const compile_options& compiling, const opened_model& opened) {
+                                          const compile_options& compiling, const opened_model& opened,
+                                          exactness computed) {
   const model_parts parts(model);
   const auto values = reference_values(parts, importing, opened);
   import_options of_part;
@@ -116,7 +121,7 @@ nlohmann::ordered_json find_smallest_part(const std::string& model, const option
     opened_model run(compile(import_onnx(std::as_bytes(std::span(part.bytes)), of_part), compiling), as_model, nothing);
     const auto got = run.run_once();
     for (std::size_t i = 0; i < part.outputs.size(); ++i)
-      if (!compare(got[i], as_type(values.at(part.outputs[i]), got[i].type().type), o.fp16 || o.bf16).ok) return true;
+      if (!compare(got[i], as_type(values.at(part.outputs[i]), got[i].type().type), computed).ok) return true;
     return false;
   };
   return bisect(parts, values, differs, o.bisect);
@@ -197,10 +202,10 @@ int verify_model(options o, const output_options& output) {
   moved_reference moved = [](double) { return std::vector<literal>{}; };
   if (!lacks_references(reference)) moved = moved_program(bound, opened.inputs(), spirv::library_runner(bound));
 
-  const bool reduced = o.fp16 || o.bf16 || computes_in_half(reference);
+  const exactness computed = exactness_of(reference, o);
   bool ok = true;
   auto outputs = nlohmann::ordered_json::array();
-  const auto found = compare_with_steps(got, expected, reduced, moved);
+  const auto found = compare_with_steps(got, expected, computed, moved);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ok &= found[i].ok;
     outputs.push_back(describe(names[i], found[i]));
@@ -210,7 +215,7 @@ int verify_model(options o, const output_options& output) {
   document["against"] = against;
   document["outputs"] = outputs;
   if (o.per_kernel) {
-    document["per_kernel"] = compare_kernels(opened, reduced);
+    document["per_kernel"] = compare_kernels(opened, computed);
     for (const auto& row : document["per_kernel"]) {
       if (row["ok"].get<bool>()) continue;
       document["first_difference"] = row;
@@ -219,7 +224,8 @@ int verify_model(options o, const output_options& output) {
     }
   }
   document["ok"] = ok;
-  if (!o.bisect.empty() && !ok) document["bisect"] = find_smallest_part(model, o, v.importing, v.compiling, opened);
+  if (!o.bisect.empty() && !ok)
+    document["bisect"] = find_smallest_part(model, o, v.importing, v.compiling, opened, computed);
   output.print(document, [&] {
     for (const auto& row : outputs)
       print("{:<4} {:<24} max error {:.3g}, RMS {:.3g}, relative {:.3g} (tolerance {:.0g}) {}\n",

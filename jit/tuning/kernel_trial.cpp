@@ -120,7 +120,7 @@ bool kernel_trial::is_right(std::size_t candidate) {
       if (expected_[p].empty()) expected_[p] = bench_->outputs(*entries_[0].form, patterns[p]);
       auto got = bench_->outputs(*entries_[candidate].form, patterns[p]);
       for (std::size_t i = 0; i < got.size(); ++i) {
-        comparison c = compare(got[i], expected_[p][i], reduced_);
+        comparison c = compare(got[i], expected_[p][i], reduced_ ? exactness::halves : exactness::own_types);
         if (!agrees(c)) {
           fail(candidate, candidate_outcome::wrong_numbers,
                fmt::format("output {}: {}; relative {:.3g}, largest {:.3g}", i,

@@ -24,7 +24,8 @@ comparison compared(scalar_function function, std::vector<double> x, std::vector
   const program p = rounding(function);
   const std::vector<literal> inputs{numbers(std::move(x))}, outputs{numbers(std::move(got))};
   const kernel_runner none = [](const instruction&, std::span<const literal>) { return std::vector<literal>{}; };
-  return compare_with_steps(outputs, evaluate(p.main(), inputs), false, moved_program(p, inputs, none)).at(0);
+  return compare_with_steps(outputs, evaluate(p.main(), inputs), exactness::own_types, moved_program(p, inputs, none))
+      .at(0);
 }
 
 TEST(quantizer_steps, passes_a_number_between_two_steps_that_went_to_the_other) {

@@ -10,12 +10,9 @@ namespace arith = mlir::arith;
 
 namespace {
 
-// Of f32, whose parts are many, tiles take turns instead. Queries are stored where registers are few.
-std::int64_t tiles_ahead(target_family family, element_type type, const factor_map& map,
-                         const matrix_attention_shape& shape) {
-  if (family != target_family::amdgpu || type == element_type::f32) return 0;
-  if (!shape.stored_queries) return 4;
-  return map.whole_row ? 0 : 2;
+// Of f32, whose parts are many, tiles take turns instead. Stored queries tell that registers are few.
+std::int64_t tiles_ahead(target_family family, element_type type, const matrix_attention_shape& shape) {
+  return family != target_family::amdgpu || type == element_type::f32 || shape.stored_queries ? 0 : 4;
 }
 
 }  // namespace
@@ -32,7 +29,7 @@ block_products::block_products(kernel_emitter& e, element_type type, const lane_
       family_(e.target.family),
       key_block_(shape.keys),
       together_(shape.together),
-      ahead_(tiles_ahead(family_, type, map_, shape)) {}
+      ahead_(tiles_ahead(family_, type, shape)) {}
 
 values block_products::scores(matrix_queries& queries) {
   const auto per_tile = static_cast<std::size_t>(product_.values_per_tile());
