@@ -56,6 +56,10 @@ Value hopper_code::uniform(Value v) {
 
 void hopper_code::synchronize_warp() { call_intrinsic(code_, "llvm.nvvm.bar.warp.sync", {}, {number(-1)}); }
 
+Value hopper_code::any_of_warp(Value condition) {
+  return call_intrinsic(code_, "llvm.nvvm.vote.any.sync", code_.builder.getI1Type(), {number(-1), condition});
+}
+
 Value hopper_code::exchange(Value v, std::int64_t mask) {
   mlir::Type i32 = code_.builder.getI32Type();
   const Value bits = code_.make<mlir::arith::BitcastOp>(i32, v);

@@ -45,6 +45,8 @@ class hopper_code {
   // Returns lane 0's value, so that the compiler treats it as uniform.
   Value uniform(Value v);
   void synchronize_warp();
+  // Returns whether `condition` (i1) is true for any lane.
+  Value any_of_warp(Value condition);
   // Returns the f32 of lane ^ mask.
   Value exchange(Value v, std::int64_t mask);
   // For a whole warpgroup; a multiple of 8.

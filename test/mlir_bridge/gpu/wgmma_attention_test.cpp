@@ -70,6 +70,7 @@ TEST(wgmma_attention, large_heads_use_tensor_copies_and_warpgroups) {
   EXPECT_THAT(ptx, HasSubstr("cp.async.bulk.tensor.4d.shared::cluster.global"));
   EXPECT_THAT(ptx, HasSubstr("setmaxnreg.inc.sync.aligned.u32 240;"));
   EXPECT_THAT(ptx, HasSubstr(".minnctapersm 1"));
+  EXPECT_THAT(ptx, HasSubstr("vote.sync.any.pred")) << "sums are multiplied where a maximum grew by much only";
   EXPECT_THAT(ptx, Not(HasSubstr(".local")));
   EXPECT_LE(l.lds_bytes, find_target("sm_90").gpu.lds_bytes);
   EXPECT_EQ(l.grid * l.grid_y * l.grid_z, 16 * 32);

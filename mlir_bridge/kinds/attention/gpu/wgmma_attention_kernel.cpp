@@ -342,13 +342,13 @@ class attention_writer {
     values result = rows_.begin_result(now.weights, memory(ring::values, stage_of(before)), now.result);
     pass_turn(next_group_);
     scores = rows_.finish_scores(scores);
-    auto factors = rows_.soften(scores, now.softmax, masked ? limits(i) : std::array<Value, 2>{});
+    const auto change = rows_.soften(scores, now.softmax, masked ? limits(i) : std::array<Value, 2>{}, false);
     rows_.arrive_after(now.softmax, empty(ring::keys, stage_of(i)), in_group_);
     replace(ring::keys, i);
     now.result = hopper_.finish(result);
     release(ring::values, before);
     replace(ring::values, before);
-    rows_.scale(now.result, factors);
+    rows_.scale(now.result, change);
     now.weights = rows_.pack(scores);
     return now;
   }
@@ -372,7 +372,7 @@ class attention_writer {
     values scores = hopper_.finish(rows_.begin_scores(own_queries_, memory(ring::keys, zero)));
     release(ring::keys, zero);
     replace(ring::keys, zero);
-    rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{});
+    rows_.soften(scores, now.softmax, masks() ? limits(zero) : std::array<Value, 2>{}, true);
     now.weights = rows_.pack(scores);
 
     // Let the first consumer take its first turn.

@@ -117,32 +117,63 @@ Value wgmma_rows::combined(values all, const std::function<Value(Value, Value)>&
   return combine(combine(all[0], all[1]), combine(all[2], all[3]));
 }
 
-std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, const std::array<Value, 2>& limits) {
+softmax_change wgmma_rows::soften(values& scores, softmax_state& state, const std::array<Value, 2>& limits,
+                                  bool first) {
   mlir::Type f32 = code_.builder.getF32Type();
+  const double factor = p_.op.scale * std::numbers::log2e;
   auto larger = [&](Value a, Value b) -> Value { return code_.make<arith::MaxNumFOp>(a, b); };
   auto sum = [&](Value a, Value b) -> Value { return code_.make<arith::AddFOp>(a, b); };
-  Value scale = code_.number(f32, p_.op.scale * std::numbers::log2e);
-  std::array<Value, 2> factors;
-  std::array<Value, 2> shifts;
+  const Value scale = code_.number(f32, factor), none = code_.number(f32, lowest);
   auto column = [](std::size_t i) { return static_cast<std::int64_t>(i / 4 * 8 + i % 2); };
+  std::array<Value, 2> own_top;
   for (std::size_t half = 0; half < 2; ++half) {
     values own;
     for (std::size_t i = 2 * half; i < scores.size(); i += i % 2 ? 3 : 1) {
-      if (limits[half])
-        scores[i] =
-            code_.select(code_.less(hopper_.number(column(i)), limits[half]), scores[i], code_.number(f32, lowest));
+      if (limits[half]) scores[i] = code_.select(code_.less(hopper_.number(column(i)), limits[half]), scores[i], none);
       own.push_back(scores[i]);
     }
-    Value top = larger(state.top[half], combined(own, larger));
-    for (std::int64_t mask : {1, 2}) top = larger(top, group_.shuffle_xor(top, mask));
-    // If no key has been seen yet, subtract 0, because -inf - (-inf) is NaN.
-    Value shift = top;
+    own_top[half] = combined(own, larger);
+  }
+  // The largest product so far, by which weights are divided, or 0 if no key has been seen: -inf - (-inf) is NaN.
+  const auto shift_of = [&](Value top, std::size_t half) -> Value {
     if (limits[half])
-      shift = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, code_.number(f32, lowest)),
-                           code_.number(f32, 0), top);
-    shifts[half] = code_.make<arith::MulFOp>(shift, code_.number(f32, -p_.op.scale * std::numbers::log2e));
-    factors[half] = power_of_two(code_, code_.fma(state.top[half], scale, shifts[half]));
-    state.top[half] = top;
+      top = code_.select(code_.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, top, none), code_.number(f32, 0), top);
+    return code_.make<arith::MulFOp>(top, code_.number(f32, -factor));
+  };
+  // Returns the new largest products, and what sums so far are to be multiplied with.
+  const auto rescaled = [&] {
+    values result(4);
+    for (std::size_t half = 0; half < 2; ++half) {
+      Value top = larger(state.top[half], own_top[half]);
+      for (std::int64_t mask : {1, 2}) top = larger(top, group_.shuffle_xor(top, mask));
+      result[half] = top;
+      result[2 + half] = power_of_two(code_, code_.fma(state.top[half], scale, shift_of(top, half)));
+    }
+    return result;
+  };
+  softmax_change change;
+  values now;
+  if (first) {
+    now = rescaled();
+  } else {
+    // Weights relative to an older product are at most 2^8, which 16 bits hold as exactly as 1.
+    constexpr double most_power = 8;
+    Value grows;
+    for (std::size_t half = 0; half < 2; ++half) {
+      const Value limit = code_.make<arith::AddFOp>(state.top[half], code_.number(f32, most_power / factor));
+      const Value beyond = code_.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, own_top[half], limit);
+      grows = grows ? code_.make<arith::OrIOp>(grows, beyond).getResult() : beyond;
+    }
+    change.rescales = hopper_.any_of_warp(grows);
+    now = code_.branch(change.rescales, rescaled, [&] {
+      const Value one = code_.number(f32, 1);
+      return values{state.top[0], state.top[1], one, one};
+    });
+  }
+  std::array<Value, 2> shifts;
+  for (std::size_t half = 0; half < 2; ++half) {
+    state.top[half] = now[half], change.factors[half] = now[2 + half];
+    shifts[half] = shift_of(now[half], half);
   }
   for (std::size_t half = 0; half < 2; ++half) {
     values own;
@@ -150,9 +181,9 @@ std::array<Value, 2> wgmma_rows::soften(values& scores, softmax_state& state, co
       scores[i] = power_of_two(code_, code_.fma(scores[i], scale, shifts[half]));
       own.push_back(scores[i]);
     }
-    state.sum[half] = code_.fma(state.sum[half], factors[half], combined(own, sum));
+    state.sum[half] = code_.fma(state.sum[half], change.factors[half], combined(own, sum));
   }
-  return factors;
+  return change;
 }
 
 void wgmma_rows::arrive_after(const softmax_state& state, Value barrier, Value thread) {
@@ -163,8 +194,14 @@ void wgmma_rows::arrive_after(const softmax_state& state, Value barrier, Value t
       "r,r,f,f,~{memory}", {barrier, thread, state.sum[0], state.sum[1]});
 }
 
-void wgmma_rows::scale(values& result, const std::array<Value, 2>& factors) {
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = code_.make<arith::MulFOp>(result[i], factors[i / 2 % 2]);
+void wgmma_rows::scale(values& result, const softmax_change& change) {
+  const auto scaled = [&] {
+    values all;
+    for (std::size_t i = 0; i < result.size(); ++i)
+      all.push_back(code_.make<arith::MulFOp>(result[i], change.factors[i / 2 % 2]));
+    return all;
+  };
+  result = change.rescales ? code_.branch(change.rescales, scaled, [&] { return result; }) : scaled();
 }
 
 Value wgmma_rows::pair(Value low, Value high) {

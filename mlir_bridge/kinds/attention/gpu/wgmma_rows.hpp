@@ -15,6 +15,13 @@ struct softmax_state {
   std::array<Value, 2> top, sum;
 };
 
+// What sums so far are to be multiplied with; null `rescales`: always, otherwise where it is true (i1, the same for a
+// warp).
+struct softmax_change {
+  std::array<Value, 2> factors;
+  Value rescales;
+};
+
 class wgmma_rows {
  public:
   wgmma_rows(kernel_emitter& e, hopper_code& hopper, workgroup& group, const attention_problem& problem,
@@ -31,13 +38,14 @@ class wgmma_rows {
   // Starts result + weights V, asynchronously.
   values begin_result(const values& weights, Value block, const values& result);
 
-  // Replaces scores by weights in f32 and returns what sums so far are to be multiplied with. `limits`: how many
-  // columns from the thread's first one on each row sees (null: all).
-  std::array<Value, 2> soften(values& scores, softmax_state& state, const std::array<Value, 2>& limits);
+  // Replaces scores by weights in f32, relative to the largest score so far, or to one that is at most 2^8 times
+  // smaller after the `first` block: then sums so far need no multiplication. `limits`: how many columns from the
+  // thread's first one on each row sees (null: all).
+  softmax_change soften(values& scores, softmax_state& state, const std::array<Value, 2>& limits, bool first);
   // One thread (number 0) arrives at a barrier once all weights are computed: the assembler would put most of them
   // behind the next wait, which they do not need.
   void arrive_after(const softmax_state& state, Value barrier, Value thread);
-  void scale(values& result, const std::array<Value, 2>& factors);
+  void scale(values& result, const softmax_change& change);
   values pack(const values& weights);  // two of 16 bits in a register
 
   // The epilogue: row is the thread's first one in its head, whose number among the rows of its head of keys is
