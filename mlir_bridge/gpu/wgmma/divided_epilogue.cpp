@@ -30,12 +30,16 @@ class writer {
   }
 
   void write(const values& sums) {
-    const std::int64_t all = static_cast<std::int64_t>(sums.size()) * 2;
-    for (std::int64_t first = 0; first < all; first += divided_rows) {
-      const std::int64_t rows = std::min(divided_rows, all - first);
+    const std::int64_t products = problem_.products(), of_product = static_cast<std::int64_t>(sums.size()) / products,
+                       all = of_product * 2, step = divided_rows / products;
+    for (std::int64_t first = 0; first < all; first += step) {
+      const std::int64_t rows = std::min(step, all - first);
       // The warpgroup may still read the rows before.
       hopper_.synchronize_threads(place_.barrier, group_threads);
-      exchange(std::span(sums).subspan(static_cast<std::size_t>(first / 2), static_cast<std::size_t>(rows / 2)));
+      for (std::int64_t product = 0; product < products; ++product)
+        exchange(std::span(sums).subspan(static_cast<std::size_t>(product * of_product + first / 2),
+                                         static_cast<std::size_t>(rows / 2)),
+                 product * rows);
       hopper_.synchronize_threads(place_.barrier, group_threads);
       complete(first, rows);
     }
@@ -44,15 +48,15 @@ class writer {
  private:
   // Register layout of a warpgroup's product: thread l of warp w holds rows 16 w + l / 4 and 16 w + l / 4 + 8, which
   // are columns of the result, and columns 8 j + 2 (l % 4) and the next one, which are rows of it.
-  void exchange(std::span<const Value> sums) {
+  void exchange(std::span<const Value> sums, std::int64_t first_row) {
     const Value warp = code_.div(place_.in_group, 32), lane = code_.rem(place_.in_group, 32);
     const Value column = code_.add(code_.mul(warp, 16), code_.div(lane, 4)), row = code_.mul(code_.rem(lane, 4), 2);
     const Value start =
         byte_address(code_, place_.memory, code_.mul(code_.add(code_.mul(row, divided_pitch), column), 4));
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i), further = at / 4 * 8 + at % 2, half = at / 2 % 2;
-      code_.make<mlir::LLVM::StoreOp>(sums[i], byte_address(code_, start, (further * divided_pitch + half * 8) * 4),
-                                      4u);
+      code_.make<mlir::LLVM::StoreOp>(
+          sums[i], byte_address(code_, start, ((first_row + further) * divided_pitch + half * 8) * 4), 4u);
     }
   }
 
@@ -66,7 +70,7 @@ class writer {
     std::vector<result> results;
     const std::int64_t across = columns / lanes_;
     for (std::int64_t i = 0; i < rows * across; i += group_threads)
-      results.push_back(evaluate(first, code_.add(place_.in_group, i), across));
+      results.push_back(evaluate(first, rows, code_.add(place_.in_group, i), across));
     for (const result& r : results) {
       const auto store = [&] {
         evaluator ev(e_);
@@ -77,25 +81,29 @@ class writer {
     }
   }
 
-  result evaluate(std::int64_t first, Value vector, std::int64_t across) {
+  result evaluate(std::int64_t first, std::int64_t rows, Value vector, std::int64_t across) {
     const mlir::Type type = code_builder::with_lanes(code_.builder.getF32Type(), lanes_);
     const Value row = code_.div(vector, across), inside = code_.mul(code_.rem(vector, across), lanes_);
     const Value from =
         byte_address(code_, place_.memory, code_.mul(code_.add(code_.mul(row, divided_pitch), inside), 4));
-    const Value sum = code_.make<mlir::LLVM::LoadOp>(type, from, static_cast<unsigned>(lanes_ * 4));
+    const auto sum_of = [&](std::int64_t product) -> Value {
+      return code_.make<mlir::LLVM::LoadOp>(type, byte_address(code_, from, product * rows * divided_pitch * 4),
+                                            static_cast<unsigned>(lanes_ * 4));
+    };
     const auto found =
         result_row(e_, hopper_, problem_, tile_, code_.add(code_.add(place_.row, row), first), place_.own_row);
     result r;
     r.exists = found.second;
     Value column = code_.add(place_.column, inside);
-    if (problem_.n % tile_.n != 0) {
+    if (problem_.n % (tile_.n / problem_.products()) != 0) {
       r.exists = both(code_, r.exists, code_.less(column, hopper_.number(problem_.n)));
       column = code_.min(column, problem_.n - lanes_);
     }
     r.where = problem_.locate(code_.to_index(place_.batch), code_.to_index(found.first));
     r.where.push_back({code_.to_index(column), lanes_ > 1 ? 1 : 0, {}, 0, problem_.n, lanes_});
     evaluator ev(e_);
-    ev.bind(e_.anchor_result(), sum);
+    ev.bind(e_.anchor_result(), sum_of(0));
+    if (problem_.second_b) ev.bind(problem_.second, sum_of(1));
     for (value v : e_.outputs()) r.outputs.push_back(ev.at(v, r.where, lanes_));
     return r;
   }

@@ -1,6 +1,6 @@
-// The end of a divided tile (wgmma_tile::divided). A consumer warpgroup has the sums of 64 columns of the result in the
-// rows of its matrix instructions. They go through shared memory, from where each thread evaluates and stores several
-// columns of one row. Internal to mlir_bridge/gpu.
+// The end of a divided or turned tile (wgmma_tile). A consumer warpgroup has the sums of 64 columns of each product in
+// the rows of its matrix instructions. They go through shared memory, from where each thread evaluates and stores
+// several columns of one row. Internal to mlir_bridge/gpu.
 #pragma once
 
 #include "mlir_bridge/gpu/wgmma/hopper_code.hpp"
@@ -20,8 +20,9 @@ struct divided_place {
   Value memory;
 };
 
-// `sums`: those of a warpgroup for 64 columns and all rows of the tile. Consumers that took turns, and the workgroups
-// of a cluster, add theirs up and complete a part of the rows each. Contains barriers of the consumers.
+// `sums`: those of a warpgroup for 64 columns and all rows of the tile, one product after the other. Consumers that
+// took turns, and the workgroups that share k, add theirs up and complete a part of the rows each. Contains barriers of
+// the consumers.
 void end_divided_tile(kernel_emitter& e, hopper_code& hopper, const wgmma_problem& problem, const wgmma_tile& tile,
                       const divided_place& place, const values& sums);
 

@@ -51,6 +51,8 @@ class wgmma_writer {
       shape_.columns = tile.a_rows(), shape_.row_blocks = tile.n / block_rows;
       std::swap(shape_.a, shape_.b), std::swap(shape_.a_k_inner, shape_.b_k_inner);
     }
+    if (tile.turned)
+      shape_ = {tile.m, 1, problem.b.memory.type, problem.a.memory.type, problem.b.k_inner, problem.a.k_inner};
     if (tile.divided) shape_ = {tile.m, 1, problem.a.memory.type, problem.a.memory.type, true, problem.a.k_inner};
     k_elements_ = row_bytes * 8 / storage_bits(problem.a.memory.type);
     channel_blocks_ = problem.image ? ceil_div(problem.image->channels, k_elements_) : 1;
@@ -99,10 +101,10 @@ class wgmma_writer {
     stages_ = hopper_.shared_address(stage_memory_);
     full_ = hopper_.shared_address(group.lds(t_.stages * 16, 16));
     empty_ = code_.add(full_, t_.stages * 8);
-    const std::int64_t warp_bytes = t_.transposed || t_.divided ? 0 : epilogue_bytes(e_, p_),
-                       end_bytes = t_.transposed ? exchange_bytes(t_, p_.products())
-                                   : t_.divided  ? t_.consumers * divided_exchange_bytes(t_)
-                                                 : t_.consumers * 4 * warp_bytes;
+    const std::int64_t warp_bytes = t_.transposed || t_.divided || t_.turned ? 0 : epilogue_bytes(e_, p_),
+                       end_bytes = t_.transposed             ? exchange_bytes(t_, p_.products())
+                                   : t_.divided || t_.turned ? t_.consumers * divided_exchange_bytes(t_)
+                                                             : t_.consumers * 4 * warp_bytes;
     epilogue_memory_ = group.lds(std::max<std::int64_t>(16, end_bytes), 16);
     if (p_.epsilon && !t_.transposed) scale_memory_ = group.lds(block_rows * 4, 16);
 
@@ -321,8 +323,9 @@ class wgmma_writer {
                                          epilogue_memory_);
     each_tile({hopper_.number(0), hopper_.number(0)}, [&](Value tile, std::span<const Value> outer) {
       values carried{outer[0], outer[1]};
-      for (Value v : hopper_.undefined_sums(shape_))
-        carried.push_back(t_.block_sums ? code_.number(v.getType(), 0) : v);
+      for (std::int64_t product = 0; product < (t_.turned ? p_.products() : 1); ++product)
+        for (Value v : hopper_.undefined_sums(shape_))
+          carried.push_back(t_.block_sums ? code_.number(v.getType(), 0) : v);
       if (t_.transposed) transposed.prefetch(place_of(tile).column, in_group);
       const std::size_t end_of_sums = carried.size();
       carried.resize(end_of_sums + static_cast<std::size_t>(squares_.count()),
@@ -331,12 +334,14 @@ class wgmma_writer {
         cursor at{now[0], now[1]};
         hopper_.wait(full(at.stage), at.parity);
         if (t_.block_sums) return add_block(at, warpgroup, in_group, values(now.begin() + 2, now.end()));
-        Value a = code_.add(stage_address(at.stage), code_.mul(warpgroup, t_.row_blocks() * block_bytes)),
-              b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
+        // Consumers share the rows of a turned tile, and the columns of others.
+        const Value own = code_.mul(warpgroup, t_.turned ? block_bytes : t_.row_blocks() * block_bytes);
+        Value a = stage_address(at.stage), b = code_.add(stage_address(at.stage), t_.a_rows() * row_bytes);
+        if (t_.turned) b = code_.add(b, own);
+        else a = code_.add(a, own);
         const auto squares_begin = now.begin() + static_cast<std::ptrdiff_t>(end_of_sums);
-        if (t_.transposed) std::swap(a, b);
-        values sums = hopper_.multiply_block(shape_, a, b, code_.sub(block, first_block_),
-                                             values(now.begin() + 2, squares_begin));
+        if (t_.transposed || t_.turned) std::swap(a, b);
+        values sums = multiply(a, b, code_.sub(block, first_block_), values(now.begin() + 2, squares_begin));
         const values squares = squares_.add(stage_memory_, at.stage, in_group, values(squares_begin, now.end()));
         hopper_.wait_all_but_last();
         release(at.stage, in_group, code_.less(first_block_, block));
@@ -356,6 +361,12 @@ class wgmma_writer {
         if (t_.splits > 1) hopper_.wait_for_cluster();
         const values squares(carried.begin() + static_cast<std::ptrdiff_t>(end_of_sums), carried.end());
         transposed.write(sums, squares, place.column, in_group);
+        return values{carried[0], carried[1]};
+      }
+      if (t_.turned) {
+        end_divided_tile(e_, hopper_, p_, t_,
+                         {place, {stage_memory_, stages_, thread_, rank_}, warpgroup, in_group, epilogue_memory_},
+                         sums);
         return values{carried[0], carried[1]};
       }
       Value warp = code_.div(in_group, 32), lane = code_.rem(in_group, 32);
@@ -388,6 +399,19 @@ class wgmma_writer {
                           seconds);
       return values{carried[0], carried[1]};
     });
+  }
+
+  // Adds the products of a block to the sums; of a turned tile, those of each product have columns of their own.
+  values multiply(Value a, Value b, Value accumulate, const values& sums) {
+    if (!t_.turned) return hopper_.multiply_block(shape_, a, b, accumulate, sums);
+    values result;
+    const std::ptrdiff_t count = hopper_code::count_sums(shape_);
+    for (auto own = sums.begin(); own != sums.end(); own += count) {
+      const values next = hopper_.multiply_block(shape_, a, b, accumulate, values(own, own + count));
+      result.insert(result.end(), next.begin(), next.end());
+      a = code_.add(a, t_.consumers * block_bytes);
+    }
+    return result;
   }
 
   // --- the consumers of a divided tile

@@ -58,9 +58,10 @@ bool splits_well(const wgmma_tile& tile, const wgmma_size& size, const target_ro
   if (tile.transposed)
     return tile.n / size.products % (tile.splits * 8) == 0 &&
            tiles_of(tile, size) <= resident_clusters(tile, target) * (tile.pairs ? 2 : 1);
-  return (tile.divided ? completed_rows(tile) * tile.splits * (tile.in_turn() ? tile.consumers : 1) != tile.m ||
-                             completed_rows(tile) % 8
-                       : tile.n % (tile.splits * 16)) == 0 &&
+  return (tile.divided || tile.turned
+              ? completed_rows(tile) * tile.splits * (tile.in_turn() ? tile.consumers : 1) != tile.m ||
+                    completed_rows(tile) % 8
+              : tile.n % (tile.splits * 16)) == 0 &&
          tile.m * tile.n * 4 <= tile.stages * tile.stage_bytes() &&
          tiles_of(tile, size) <= resident_clusters(tile, target);
 }
@@ -86,6 +87,12 @@ bool pads_rows(const wgmma_size& size) {
          !size.open && size.n >= least_columns;
 }
 
+// Returns true if the result may be computed transposed for any number of rows.
+bool may_turn(const wgmma_size& size) {
+  return size.parts == 1 && size.element_bytes == 2 && !is_few(size) && size.a_k_inner && !size.open && !size.divided &&
+         !size.block_sums && size.image_tiles.empty() && !size.scaled;
+}
+
 // Whole vectors of columns are stored, and the number of rows is known.
 bool may_transpose(const wgmma_size& size) {
   return is_few(size) && size.a_k_inner && !size.open && size.batch == 1 && size.n / size.products % 8 == 0;
@@ -94,7 +101,7 @@ bool may_transpose(const wgmma_size& size) {
 // Everything but the stages.
 std::int64_t other_bytes(const wgmma_tile& tile, const wgmma_size& size) {
   if (tile.transposed) return barrier_bytes + exchange_bytes(tile, size.products);
-  if (tile.divided) return barrier_bytes + tile.consumers * divided_exchange_bytes(tile);
+  if (tile.divided || tile.turned) return barrier_bytes + tile.consumers * divided_exchange_bytes(tile);
   const std::int64_t scales = size.scaled ? block_rows * 4 : 0;
   return barrier_bytes + scales + tile.consumers * 4 * size.epilogue_bytes;
 }
@@ -176,6 +183,13 @@ double divided_cost(const wgmma_tile& tile, double blocks, double waves) {
   return launch + waves * (blocks * block + of_sum * sums) + (tile.splits == 1 ? 0 : of_split + 4 * sums / sent_bytes);
 }
 
+// Returns the cycles of a block of a turned tile: those of the products, or of shared memory, which brings 128 bytes a
+// cycle. Each instruction reads 64 columns and all rows of the tile, and all of it is written once.
+double turned_block(const wgmma_tile& tile, double multiplying) {
+  const std::int64_t read = tile.n / block_rows * (block_rows + tile.m) * 128, written = (tile.n + tile.m) * 128;
+  return std::max(multiplying, static_cast<double>(read + written) / 128);
+}
+
 // Estimates the cycles of the whole product, fitted to measurements on an H200 (bench/gpu/wgmma_check.py: 1024^3 to
 // 8192^3 and less square ones). The matrix unit multiplies 2048 pairs of 16-bit elements per cycle, or twice as many of
 // 8 bits; the rest is overhead per block, per tile and per launch.
@@ -186,8 +200,9 @@ double cost(const wgmma_tile& tile, const wgmma_size& size, const target_row& ta
   const double waves = static_cast<double>(ceil_div(tiles_of(tile, size), resident_clusters(tile, target)));
   if (tile.divided) return divided_cost(tile, blocks, waves);
   const double products = tile.parts > 1 ? static_cast<double>(part_products.size()) : 1;
-  const double block = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
-                                      (tile.cluster() > 1 ? shared_stalls : stalls);
+  const double multiplying = of_block + products * static_cast<double>(tile.m * tile.n * 64) / 2048 *
+                                            (tile.cluster() > 1 ? shared_stalls : stalls),
+               block = tile.turned ? turned_block(tile, multiplying) : multiplying;
   // What a workgroup sends of its sums; those of f32 products were measured without.
   constexpr double sent_bytes = 16;
   const double sending = divides_few(size) ? static_cast<double>(tile.m * tile.n * 4) / sent_bytes : 0;
@@ -226,6 +241,18 @@ std::vector<tile_row> tile_rows_of(const wgmma_size& size, const target_row& tar
   }
   std::ranges::copy_if(tile_rows, std::back_inserter(result),
                        [&](const tile_row& row) { return applies(row, size, target); });
+  return result;
+}
+// Returns the numbers of rows that turned tiles may have: a few tiles of equal size. With few rows, shared memory is
+// the limit (turned_block).
+constexpr std::int64_t least_turned_rows = 128;
+std::vector<std::int64_t> turned_tile_rows(const wgmma_size& size) {
+  constexpr std::int64_t most = 256, least = 104, most_more_tiles = 4;
+  std::vector<std::int64_t> result;
+  for (std::int64_t more = 0; more <= most_more_tiles && may_turn(size); ++more) {
+    const std::int64_t rows = ceil_div(ceil_div(size.m, ceil_div(size.m, most) + more), 8) * 8;
+    if (rows >= least && (result.empty() || rows < result.back())) result.push_back(rows);
+  }
   return result;
 }
 constexpr std::array<std::array<std::int64_t, 2>, 6> clusters{{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}}};
@@ -284,9 +311,10 @@ std::int64_t resident_clusters(const wgmma_tile& tile, const target_row& target)
 bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& target) {
   const bool pieces = tile.m > 0 && tile.n > 0 && tile.consumers >= 1 && tile.consumers <= 3 && tile.m <= 256 &&
                       tile.n <= 256 && tile.divided == size.divided &&
-                      (tile.divided ? tile.m % (tile.in_turn() ? 16 : 8) == 0 && tile.consumers == 2 &&
-                                          (tile.n == block_rows || tile.n == 2 * block_rows)
-                                    : tile.m % (tile.consumers * block_rows) == 0 && tile.n % 32 == 0);
+                      (tile.turned ? tile.m % 8 == 0 && tile.consumers == 2 && tile.n == 2 * block_rows * size.products
+                       : tile.divided ? tile.m % (tile.in_turn() ? 16 : 8) == 0 && tile.consumers == 2 &&
+                                            (tile.n == block_rows || tile.n == 2 * block_rows)
+                                      : tile.m % (tile.consumers * block_rows) == 0 && tile.n % 32 == 0);
   if (!pieces || tile.stages < 2 || tile.cluster() < 1 || tile.cluster() > 8 || tile.group < 1) return false;
   if (tile.splits < 1 || (tile.splits > 1 && !splits_well(tile, size, target))) return false;
   // Each workgroup of a cluster copies an equal part of the shared data: whole patterns of 8 rows, or whole boxes of 64
@@ -295,6 +323,7 @@ bool legal(const wgmma_tile& tile, const wgmma_size& size, const target_row& tar
     return false;
   if (tile.divided && (tile.cluster_m * tile.cluster_n > 1 || tile.transposed || size.products > 1 || size.scaled))
     return false;
+  if (tile.turned && !may_turn(size)) return false;
   if (size.products > 1 || size.scaled) {
     // The squares of rows are summed by the one warpgroup that multiplies them.
     const bool sums_squares = is_few(size) && tile.m == block_rows && tile.consumers == 1;
@@ -349,6 +378,18 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
       fill_stages(tile, size, target);
       if (legal(tile, size, target)) result.push_back(tile);
     }
+  for (const std::int64_t m : turned_tile_rows(size)) {
+    // The workgroups of two tiles of rows copy the columns together: 197 rows of 2048 x 8192 take 14.0 instead of 17.2
+    // us (H200).
+    wgmma_tile tile{.m = m, .n = 2 * block_rows * size.products, .turned = true};
+    if (ceil_div(size.m, m) == 2) tile.cluster_m = 2;
+    else if (m < least_turned_rows) continue;
+    fill_stages(tile, size, target);
+    if (legal(tile, size, target)) result.push_back(tile);
+    tile.cluster_m = 1, tile.splits = 2;
+    fill_stages(tile, size, target);
+    if (legal(tile, size, target)) result.push_back(tile);
+  }
   for (std::int64_t n : {64, 128})
     for (std::int64_t splits : {2, 4, 8}) {
       if (size.n * size.k * size.element_bytes < least_exchanged_bytes) continue;
@@ -361,7 +402,7 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 
 std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target) {
   std::vector<codegen::candidate> result;
-  for (const wgmma_tile& t : wgmma_candidates(size, target))
+  for (const wgmma_tile& t : wgmma_candidates(size, target)) {
     result.push_back({{{"wgmma", 1},
                        {"tile_m", t.m},
                        {"tile_n", t.n},
@@ -372,6 +413,8 @@ std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, con
                        {"splits", t.splits},
                        {"transposed", t.transposed}},
                       cost(t, size, target)});
+    if (t.turned) result.back().configuration["turned"] = 1;
+  }
   return result;
 }
 
@@ -386,10 +429,13 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   const bool divides = size.parts > 1 || is_few(size) || divides_few(size);
   const auto was_measured = [&](const wgmma_tile& tile) { return tile.m == 128 && tile.n == 128 && tile.splits == 4; };
   std::erase_if(all, [&](const wgmma_tile& tile) {
-    return tile.cluster() > (divides ? tile.splits : 1) ||
+    return (!tile.turned && tile.cluster() > (divides ? tile.splits : 1)) ||
            (divides_few(size) && tile.splits > 1 && !was_measured(tile));
   });
-  auto best = std::ranges::min_element(all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target); });
+  // Turned tiles must be worth it, because what is known of the others was measured for longer.
+  constexpr double least_gain = 0.95;
+  auto best = std::ranges::min_element(
+      all, {}, [&](const wgmma_tile& tile) { return cost(tile, size, target) / (tile.turned ? least_gain : 1); });
   if (best == all.end()) return std::nullopt;
   // Small products do not fill the pipeline of one workgroup per compute unit. Those of f32 take longer, so what their
   // tiles fill counts, and images that do not fill the device are better divided into smaller tiles.
@@ -424,6 +470,8 @@ std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target
   tile.cluster_n = choose(configuration, "cluster_n", configuration.contains("tile_m") ? 1 : tile.cluster_n);
   tile.splits = choose(configuration, "splits", configuration.contains("tile_m") ? 1 : tile.splits);
   tile.transposed = choose(configuration, "transposed", configuration.contains("tile_m") ? 0 : tile.transposed) != 0;
+  tile.turned = choose(configuration, "turned", configuration.contains("tile_m") ? 0 : tile.turned) != 0;
+  if (tile.turned) tile.consumers = 2;
   fill_stages(tile, size, target);
   tile.stages = choose(configuration, "stages", tile.stages);
   // If all tiles run at the same time, their order does not matter. Without the grouping there is one division less,

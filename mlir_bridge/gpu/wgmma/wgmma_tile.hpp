@@ -47,6 +47,10 @@ struct wgmma_tile {
   // then compute the transposed result: their rows are 64 columns of B, and their columns the tile's rows of A, a
   // multiple of 8. Two consumers have 64 columns each, or they take blocks of k of the same 64 columns in turn.
   bool divided = false;
+  // The instructions compute the transposed result of 16-bit factors: their rows are 64 columns of each product for
+  // each of two consumers, and their columns the tile's rows, a multiple of 8. So a number of rows that is no multiple
+  // of 64 is divided into equal tiles, none of whose products are wasted.
+  bool turned = false;
   // Each block of k has sums of its own, which the vector unit adds up: the matrix unit keeps few bits of long sums.
   bool block_sums = false;
 
@@ -56,7 +60,9 @@ struct wgmma_tile {
   bool in_turn() const { return divided && n < consumers * 64; }
   std::int64_t row_blocks() const { return m / consumers / 64; }
   // Registers that the sums take in a consumer thread.
-  std::int64_t sums() const { return transposed ? n * few_rows / 128 : divided ? m / 2 : row_blocks() * n / 2; }
+  std::int64_t sums() const {
+    return transposed ? n * few_rows / 128 : divided ? m / 2 : turned ? m / 2 * (n / 128) : row_blocks() * n / 2;
+  }
   // The sums, and what a thread has of a divided block of 64 columns and 64 elements of k.
   std::int64_t registers() const { return (block_sums ? 2 * sums() : sums()) + (divided ? parts * 16 : 0); }
   std::int64_t a_rows() const { return few_rows ? few_rows : m; }
@@ -74,7 +80,7 @@ constexpr std::int64_t exchange_bytes(const wgmma_tile& tile, std::int64_t produ
   return tile.splits * tile.few_rows * (products * exchange_pitch(exchanged_columns(tile, products)) + 1) * 4;
 }
 
-// A consumer warpgroup of a divided tile completes so many rows. It passes their sums through shared memory
+// A consumer warpgroup of a divided or turned tile completes so many rows. It passes their sums through shared memory
 // (divided_epilogue.hpp), at most divided_rows at a time, which have 64 columns each. Consumers that take turns first
 // exchange half of their sums there.
 constexpr std::int64_t completed_rows(const wgmma_tile& tile) {
@@ -120,9 +126,9 @@ std::vector<wgmma_tile> wgmma_candidates(const wgmma_size& size, const target_ro
 std::vector<codegen::candidate> wgmma_configurations(const wgmma_size& size, const target_row& target);
 
 // Returns the tile that is expected to be fastest, changed by "tile_m", "tile_n", "stages", "consumers", "cluster_m",
-// "cluster_n", "splits", "transposed", "group" and "bounded" of the configuration. Returns nullopt if the result is not
-// legal or if mma.sync is expected to be faster. "wgmma" = 1 or 0 overrules this expectation; the other names are read
-// only with "wgmma" = 1.
+// "cluster_n", "splits", "transposed", "turned", "group" and "bounded" of the configuration. Returns nullopt if the
+// result is not legal or if mma.sync is expected to be faster. "wgmma" = 1 or 0 overrules this expectation; the other
+// names are read only with "wgmma" = 1.
 std::optional<wgmma_tile> choose_wgmma_tile(const wgmma_size& size, const target_row& target,
                                             const kernel_configuration& configuration);
 

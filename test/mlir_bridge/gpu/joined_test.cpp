@@ -51,9 +51,11 @@ TEST(joined_anchors, two_products_of_many_rows_take_one_launch) {
     const native_kernel kernel = finalize_for(*joined_product(m, 2048, 8192, joined::second), find_target("sm_90"));
     ASSERT_EQ(kernel.launches.size(), 1u) << m;
     EXPECT_EQ(kernel.launches[0].tensor_maps.size(), 3u);
-    // In long runs, pairs of workgroups share the copies of the weights.
+    // In long runs, and where there are two tiles of rows that are no multiple of 64, pairs of workgroups share the
+    // copies of the weights.
     const std::string text(reinterpret_cast<const char*>(kernel.object.data()), kernel.object.size());
-    EXPECT_EQ(text.find(".multicast::cluster") != std::string::npos, m == 2048) << m;
+    EXPECT_EQ(text.find(".multicast::cluster") != std::string::npos, m == 300 || m == 2048) << m;
+    EXPECT_EQ(text.find("m64n152k16") != std::string::npos, m == 300) << m;
     EXPECT_EQ(launches(*joined_product(m, 2048, 8192, joined::both), "sm_90"), 2u);
     EXPECT_EQ(launches(*joined_product(m, 2048, 8192, joined::both), "sm_80"), 3u);
   }

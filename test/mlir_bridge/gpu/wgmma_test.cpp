@@ -213,6 +213,43 @@ TEST(wgmma, few_rows_of_large_weights_are_columns_of_instructions) {
   EXPECT_THAT(made(30, 512).ptx, Not(HasSubstr("st.shared::cluster"))) << "the exchange would take longer";
 }
 
+// 577 rows are four tiles of 152 whose rows are the instruction's columns: with tiles of 64 times a power of two, every
+// fifth product would be of rows that do not exist, or units would have a second round.
+TEST(wgmma, rows_that_are_no_multiple_of_64_are_divided_evenly) {
+  const auto made = [](std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+    return finalize_for(
+        *dot_module({rows, depth}, {depth, columns}, {false, false, element_type::f16}, element_type::f16), "sm_90");
+  };
+  const auto [kernel, ptx] = made(577, 4096, 4096);
+  EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n152k16"));
+  EXPECT_THAT(ptx, Not(HasSubstr(".local")));
+  const launch& l = kernel.launches.at(0);
+  EXPECT_EQ(l.grid, 4 * 32);
+  EXPECT_EQ(l.tensor_maps.at(0).box, (dims_of{64, 152}));
+  // Two tiles of rows copy the columns together.
+  EXPECT_THAT(made(300, 2048, 8192).ptx, HasSubstr(".reqnctapercluster 2"));
+  // Rows that fill tiles are multiplied as before, and so are columns that leave most units without work.
+  EXPECT_THAT(made(1024, 1024, 1024).ptx, HasSubstr("m64n64k16"));
+  EXPECT_THAT(made(300, 4096, 4096).ptx, Not(HasSubstr("m64n152k16")));
+}
+
+TEST(wgmma, turned_tiles_have_64_columns_of_each_product_for_both_consumers) {
+  const target_row target = find_target("sm_90");
+  gpu::wgmma_size size{.m = 577, .n = 4096, .k = 4096, .b_k_inner = false};
+  gpu::wgmma_tile tile{.m = 152, .n = 128, .stages = 3, .turned = true};
+  EXPECT_EQ(tile.sums(), 152 / 2);
+  EXPECT_TRUE(legal(tile, size, target));
+  tile.m = 150;
+  EXPECT_FALSE(legal(tile, size, target)) << "a multiple of 8";
+  tile.m = 152, tile.n = 256;
+  EXPECT_FALSE(legal(tile, size, target));
+  size.products = 2, size.n = 8192;
+  EXPECT_TRUE(legal(tile, size, target));
+  EXPECT_EQ(tile.sums(), 152);
+  size.a_k_inner = false;
+  EXPECT_FALSE(legal(tile, size, target));
+}
+
 // Also where a normalization, and a second product, are computed with it: the workgroups send sums of squares, too.
 TEST(wgmma, transposed_tiles_are_legal_for_few_rows_only) {
   const target_row target = find_target("sm_90");
