@@ -227,7 +227,8 @@ TEST(wgmma, rows_that_are_no_multiple_of_64_are_divided_evenly) {
   EXPECT_EQ(l.grid, 4 * 32);
   EXPECT_EQ(l.tensor_maps.at(0).box, (dims_of{64, 152}));
   // Two tiles of rows copy the columns together.
-  EXPECT_THAT(made(300, 2048, 8192).ptx, HasSubstr(".reqnctapercluster 2"));
+  for (std::int64_t rows : {197, 256, 300, 400})
+    EXPECT_THAT(made(rows, 2048, 8192).ptx, HasSubstr(".reqnctapercluster 2")) << rows;
   // Rows that fill tiles are multiplied as before, and so are columns that leave most units without work.
   EXPECT_THAT(made(1024, 1024, 1024).ptx, HasSubstr("m64n64k16"));
   EXPECT_THAT(made(300, 4096, 4096).ptx, Not(HasSubstr("m64n152k16")));
