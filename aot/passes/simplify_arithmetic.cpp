@@ -74,7 +74,8 @@ bool chooses_multiples(const instruction& comparison, value x) {
 
 // Whether a small error of `x` may become a large one: x reaches an operation that jumps (floor, a comparison, a
 // conversion to indices) through operations that keep exact numbers exact. `round` is none: its jumps lie between the
-// numbers that are exact.
+// numbers that are exact. A conversion to floats of 8 bits is one: a scaled float of 8 bits often lies in the middle of
+// two others.
 bool reaches_a_jump(value x) {
   constexpr std::size_t most = 64;
   std::vector<value> seen{x};
@@ -84,6 +85,7 @@ bool reaches_a_jump(value x) {
       const operation& op = user->op();
       if (const auto* c = op.get_if<convert>()) {
         if (!is_float(c->type) && storage_bits(c->type) >= 32) return true;
+        if (is_float(c->type) && storage_bits(c->type) <= 8) return true;
         if (!is_float(c->type)) continue;
       } else if (const auto* e = op.get_if<elementwise>()) {
         switch (e->function) {

@@ -151,6 +151,16 @@ TEST(arithmetic_on_reals, keeps_divisions_whose_results_must_be_exact) {
   EXPECT_EQ(divisions(41, tanh), 0);
 }
 
+// A quantizer to floats of 8 bits divides: the quotient often lies in the middle of two of them.
+TEST(arithmetic_on_reals, divides_before_floats_of_8_bits) {
+  auto build = [](builder& b) {
+    value x = b.p("x", {7});
+    b.out({b.m.add(convert{element_type::f8e4m3}, {b.f(div, x, b.c(0.00573))})});
+  };
+  program p = transformed(build, {simplify()}, 0);
+  EXPECT_EQ(only<elementwise>(p.main())->function, div);
+}
+
 // The scale of a dynamically quantized tensor is one number divided by 255. It must be the one that the model means.
 TEST(arithmetic_on_reals, divides_one_number_alone) {
   auto build = [](builder& b) {
