@@ -89,14 +89,17 @@ void fit_registers(const kernel_emitter& e, const attention_problem& p, const la
     }
 }
 
-// The share of an AMD GPU's units that have a workgroup, over all rounds, and of the workgroups' rows that exist. A
-// workgroup of RDNA takes two compute units.
-double filled(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes, std::int64_t waves) {
-  const std::int64_t units = e.target.gpu.compute_units / (e.target.gpu.wave == 32 ? 2 : 1),
-                     of_head = ceil_div(p.rows, waves * lanes.row_tile),
-                     workgroups = of_head * p.n.key_heads * p.n.batch;
-  return static_cast<double>(workgroups) / static_cast<double>(ceil_div(workgroups, units) * units) *
-         static_cast<double>(p.rows) / static_cast<double>(of_head * waves * lanes.row_tile);
+// Whether workgroups of eight waves leave no more of an AMD GPU idle than those of `waves`, over all rounds and
+// counting rows that do not exist, and are enough to leave the keys undivided. A workgroup of RDNA takes two compute
+// units.
+bool eight_waves_fill(const kernel_emitter& e, const attention_problem& p, const lane_layout& lanes,
+                      std::int64_t waves) {
+  const std::int64_t units = e.target.gpu.compute_units / (e.target.gpu.wave == 32 ? 2 : 1);
+  const auto workgroups = [&](std::int64_t of) {
+    return ceil_div(p.rows, of * lanes.row_tile) * p.n.key_heads * p.n.batch;
+  };
+  const auto time = [&](std::int64_t of) { return ceil_div(workgroups(of), units) * of; };
+  return workgroups(8) >= e.target.gpu.compute_units && time(8) <= time(waves);
 }
 
 }  // namespace
@@ -143,8 +146,10 @@ std::optional<matrix_attention_shape> choose_matrix_shape(const kernel_emitter& 
     shape.waves = 8;
     if (bytes_of(64, true) <= e.target.gpu.lds_bytes) shape.keys = 64;
   }
-  // The same on AMD GPUs, if no more units are idle then. Rows that end early would see more blocks.
-  if (!nvidia && !f32 && !p.is_open() && !p.ends_early() && filled(e, p, lanes, 8) >= filled(e, p, lanes, shape.waves))
+  // The same on AMD GPUs, if no more units are idle then. Rows that end early would see more blocks,
+  // and deep heads would spill registers.
+  if (!nvidia && !f32 && p.n.depth <= 128 && !p.is_open() && !p.ends_early() &&
+      eight_waves_fill(e, p, lanes, shape.waves))
     shape.waves = 8;
   shape.waves = std::clamp<std::int64_t>(choose(configuration, "waves", shape.waves), 1, 8);
   const std::int64_t keys = choose(configuration, "keys", shape.keys);
