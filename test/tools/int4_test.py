@@ -101,6 +101,24 @@ class Int4(KilnCase):
         self.assertLess(error, 0.2)
         self.assertGreater(error, 1e-3)
 
+    def test_verify_knows_that_accuracy_level_4_rounds_rows_to_bytes(self):
+        rng = np.random.default_rng(8)
+        columns, depth, block = 96, 256, 32
+        constants = [numpy_helper.from_array(rng.integers(0, 256, (columns, depth // block, block // 2)).astype(np.uint8), "w"),
+                     numpy_helper.from_array((rng.random(columns * depth // block) * 0.1).astype(np.float32), "scale")]
+        for level, tolerance in ((0, 1e-4), (4, 5e-2)):
+            with self.subTest(level=level):
+                node = helper.make_node("MatMulNBits", ["x", "w", "scale"], ["y"], domain="com.microsoft", K=depth, N=columns, bits=4, block_size=block, accuracy_level=level)
+                graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, depth])],
+                                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, columns])], constants)
+                path = self.path(f"level{level}.onnx")
+                onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=9), path)
+                found = self.json("verify", path)["outputs"][0]
+                self.assertEqual(found["tolerance"], tolerance)
+                self.assertLess(found["relative_norm"], tolerance)
+                if level == 4:  # otherwise the limit would be one that nothing needs
+                    self.assertGreater(found["relative_norm"], 1e-4)
+
 
 if __name__ == "__main__":
     kiln_case.main()
