@@ -16,8 +16,8 @@ struct comparison {
   double max_error = 0;      // largest |a - b|
   double rms_error = 0;      // square root of the mean of (a - b)²
   double relative_norm = 0;  // ‖a - b‖ / ‖b‖
-  // Of relative_norm: 1e-4 for f32, 1e-6 for f64, 1e-2 for f16 and less and all floats with halves in between, 5e-2 for
-  // those with bytes in between; 0 for integers and bool.
+  // The largest relative_norm that passes: 1e-4 for f32, 1e-6 for f64, 1e-2 for f16 and smaller floats and for all
+  // floats computed with halves, 5e-2 for all floats computed with bytes, 0 for integers and bool.
   double tolerance = 0;
   std::string reason;  // empty when ok
 };

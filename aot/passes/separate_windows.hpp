@@ -1,5 +1,5 @@
 // Divides max pooling with large windows into one pooling for each axis: the maximum of the maxima of rows is the
-// maximum of the window, and 9 + 9 elements are read in place of 81.
+// maximum of the window. Of a window of 9 × 9, 9 + 9 elements are read for a result instead of 81.
 #pragma once
 
 #include "ir/module.hpp"

@@ -40,8 +40,8 @@ file_failure map_file(file_system& files, const std::filesystem::path& file, map
 // Like map_file, but copies the bytes into memory of this process, aligned to 4096.
 file_failure copy_file(file_system& files, const std::filesystem::path& file, mapping& copied);
 
-// Whether a file must have its content after a loss of power (fsync), or may then be damaged because its readers verify
-// it and it can be made again.
+// synchronized: the file has its content also after a loss of power (fsync). unsynchronized: it may then be damaged;
+// for files that are verified when they are read and can be made again.
 enum class durability { synchronized, unsynchronized };
 
 // Writes `head` followed by `tail` to folder/name atomically: to a temporary file in the same folder, which is

@@ -27,7 +27,7 @@ class joined_axes {
   value input_;
   std::vector<dim> sizes_;
   std::vector<std::int64_t> combined_;
-  // With the sizes above; no value if no axes are joined.
+  // The input as memory with the axes of `sizes_`; no value if no axes are joined.
   std::optional<codegen::buffer> memory_;
 };
 

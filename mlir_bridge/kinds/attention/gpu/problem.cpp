@@ -247,9 +247,10 @@ bool opens_attention(const instruction& anchor) {
 
 namespace {
 
-// Returns 1 at the sizes at which the stages for few queries are used, else 0. They are two launches that divide the
-// keys, and few keys are not worth dividing where matrix instructions take all rows at once. Many keys are, also for
-// more queries, if a workgroup for each tile of rows would leave most of the GPU idle.
+// Returns 1 at the sizes at which the stages for few queries are used, else 0. These are two launches, the first of
+// which divides the keys among workgroups. That is worth it with many keys, also for more queries if a workgroup for
+// each tile of rows would leave most of the GPU idle. It is not with few keys, which matrix instructions process for
+// all rows at once.
 dim sizes_of_few_queries(const kernel_emitter& e, const attention_problem& p) {
   constexpr std::int64_t few_keys = 128, many_keys = 512, most_rows = 1024,
                          any = std::numeric_limits<std::int64_t>::max();

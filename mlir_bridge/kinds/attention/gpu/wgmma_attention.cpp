@@ -29,7 +29,8 @@ std::int64_t choose_key_parts(const kernel_emitter& e, const attention_problem& 
   return ceil_div(blocks, ceil_div(blocks, parts));
 }
 
-// If rows see a prefix of the keys, workgroups are of all lengths, and their number only has to fill the device.
+// How many rows the tiles of a head have. Under a causal mask workgroups have very different numbers of keys anyway, so
+// tiles are not made equal there: there only have to be enough of them for all compute units.
 row_division choose_division(const kernel_emitter& e, const attention_problem& p,
                              const kernel_configuration& configuration) {
   if (configuration.contains("consumers")) return {.consumers = configuration.at("consumers")};
